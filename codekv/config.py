@@ -180,7 +180,8 @@ def apply(base: Config, values: Any, source: str) -> tuple[Config, tuple[Problem
 
 def load(workspace: Path | None = None) -> tuple[Config, tuple[Problem, ...]]:
     """Read the user's and the workspace's files over the defaults."""
-    config, problems = Config(), ()
+    config = Config()
+    problems: tuple[Problem, ...] = ()
     folders = [user_config_dir()] + ([workspace] if workspace else [])
     for folder in folders:
         for name in ("codekv.toml", "codekv.yaml", "codekv.yml"):

@@ -1,7 +1,7 @@
-"""Distinct ids and offsets as distinct types.
+r"""Distinct ids and offsets as distinct types.
 
 Every offset inside the engine counts bytes of UTF-8 in a text whose line ends are
-`\\n`; only `codekv.text.position` converts to what an editor speaks.
+`\n`; only `codekv.text.position` converts to what an editor speaks.
 """
 
 from typing import NewType

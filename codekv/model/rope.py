@@ -1,8 +1,9 @@
 """Rotary positions: rotate keys to a position, and back to none.
 
 Method: Su et al., RoFormer, 2021. Moving cached keys by a rotation: the cache-shift
-of llama.cpp and the positional integrity encoding of He et al., 2024. All in float32; a key is
-canonicalised once, from its original, and rotated once, so errors never add up.
+of llama.cpp and the positional integrity encoding of He et al., 2024. All in
+float32; a key is canonicalised once, from its original, and rotated once, so errors
+never add up.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ Eol = Literal["\n", "\r\n", "\r"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of one document.
+    r"""One version of one document.
 
     Attributes:
         uri: Identity of the document; opaque.
-        version: Grows with every change; two snapshots of one uri and version are equal.
-        language: Lower-case language id as editors spell it, for example `python`.
-        data: UTF-8 bytes whose line ends are all `\\n`.
+        version: Grows with every change; names one text of the uri.
+        language: Lower-case language id as editors spell it: `python`.
+        data: UTF-8 bytes whose line ends are all `\n`.
         eol: The document's own line end, to be used in text given back to it.
     """
 
