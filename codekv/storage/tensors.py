@@ -28,14 +28,8 @@ class KVTensors:
         """Allocate for layers of (num_kv_heads, key_dim, value_dim)."""
         self.shapes = shapes
         self.capacity = capacity
-        self.keys = [
-            torch.zeros(heads, capacity, key_dim, dtype=dtype, device=device)
-            for heads, key_dim, _ in shapes
-        ]
-        self.values = [
-            torch.zeros(heads, capacity, value_dim, dtype=dtype, device=device)
-            for heads, _, value_dim in shapes
-        ]
+        self.keys = _allocate([(h, k) for h, k, _ in shapes], capacity, dtype, device)
+        self.values = _allocate([(h, v) for h, _, v in shapes], capacity, dtype, device)
 
     @property
     def num_bytes(self) -> int:
@@ -70,3 +64,15 @@ class KVTensors:
                 new[:, : self.capacity] = old
                 tensors[layer] = new
         self.capacity = capacity
+
+
+def _allocate(
+    shapes: list[tuple[int, int]],
+    capacity: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> list[Tensor]:
+    return [
+        torch.zeros(heads, capacity, width, dtype=dtype, device=device)
+        for heads, width in shapes
+    ]

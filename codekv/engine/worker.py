@@ -1,0 +1,163 @@
+"""The one thread that owns torch: runs jobs step by step, newest request first.
+
+A job is a generator. Each `yield` is a point where it may be set aside or dropped:
+after one decoding step or one prefill chunk. Knows nothing of models or text.
+
+Order: the newest request, then older requests, then idle jobs in the order they were
+given. An idle job is set aside whenever a request waits, so idle work costs a
+keystroke at most one step.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from codekv.errors import CancelledWorkError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+
+@dataclass(eq=False)
+class Job(Generic[T]):
+    """One piece of work and its outcome.
+
+    Attributes:
+        topic: What it is about (a document); newer requests replace older ones of
+            the same topic.
+        future: Set once; cancelled work gets `CancelledWorkError`.
+        submitted: Clock time in seconds at which it was handed over.
+    """
+
+    steps: Steps[T]
+    topic: str
+    idle: bool
+    future: Future[T] = field(default_factory=Future)
+    cancelled: bool = False
+    submitted: float = field(default_factory=time.perf_counter)
+
+    def cancel(self) -> None:
+        """Ask for the end of the work at its next step; safe from any thread."""
+        self.cancelled = True
+
+
+class Worker:
+    """Runs jobs on a thread of its own until closed."""
+
+    def __init__(self, name: str = "codekv-engine") -> None:
+        self._requests: list[Job[Any]] = []
+        self._idle: list[Job[Any]] = []
+        self._wake = threading.Condition()
+        self._closed = False
+        self._running: Job[Any] | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, topic: str, steps: Steps[T]) -> Job[T]:
+        """Queue a request; an unfinished request of the same topic is cancelled."""
+        job = Job(steps, topic, idle=False)
+        with self._wake:
+            for old in self._requests:
+                if old.topic == topic:
+                    old.cancel()
+            self._enqueue(job, self._requests)
+        return job
+
+    def submit_idle(self, topic: str, steps: Steps[T]) -> Job[T]:
+        """Queue idle work; unfinished idle work of the same topic is cancelled."""
+        job = Job(steps, topic, idle=True)
+        with self._wake:
+            for old in self._idle:
+                if old.topic == topic:
+                    old.cancel()
+            self._enqueue(job, self._idle)
+        return job
+
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Run a short function on the worker's thread, before any idle work."""
+
+        def steps() -> Steps[T]:
+            return function()
+            yield
+
+        job = Job(steps(), topic="", idle=False)
+        with self._wake:
+            self._enqueue(job, self._requests)
+        return job.future
+
+    def cancel_idle(self, prefix: str = "") -> None:
+        """Drop idle jobs whose topic starts with `prefix`."""
+        with self._wake:
+            for job in self._idle:
+                if job.topic.startswith(prefix):
+                    job.cancel()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is waiting or running; idle work does not count."""
+        return bool(self._requests)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing at all is left to do."""
+        return not self._requests and not self._idle
+
+    def close(self, timeout: float = 2.0) -> bool:
+        """Drop all work and end the thread; whether it ended in time (seconds)."""
+        with self._wake:
+            self._closed = True
+            for job in (*self._requests, *self._idle):
+                job.cancel()
+            self._wake.notify_all()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _enqueue(self, job: Job[Any], queue: list[Job[Any]]) -> None:
+        if self._closed:
+            job.future.set_exception(CancelledWorkError("the engine is closed"))
+            return
+        queue.append(job)
+        self._wake.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._closed and self.is_idle:
+                    self._wake.wait()
+                queue = self._requests or self._idle
+                if not queue:
+                    return
+                # Cancelled ones first: their waiters should hear of it at once.
+                dropped = next((job for job in queue if job.cancelled), None)
+                newest = self._requests[-1] if self._requests else self._idle[0]
+                job = dropped or newest
+            if self._step(job):
+                with self._wake:
+                    queue.remove(job)
+
+    def _step(self, job: Job[Any]) -> bool:
+        """Advance a job by one step; whether it is over."""
+        if job.cancelled:
+            job.steps.close()
+            job.future.set_exception(CancelledWorkError("replaced by newer work"))
+            return True
+        try:
+            next(job.steps)
+        except StopIteration as stop:
+            job.future.set_result(stop.value)
+            return True
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any job
+            if job.idle:
+                log.warning("idle work failed: %s", type(error).__name__)
+            job.future.set_exception(error)
+            return True
+        return False
