@@ -20,3 +20,6 @@ ChainKey = NewType("ChainKey", bytes)
 
 ContentKey = NewType("ContentKey", bytes)
 """Names a block's tokens alone: equal keys mean the block may be moved here."""
+
+BlockId = NewType("BlockId", int)
+"""Names a stored block within one pool; never a position or a slot."""
