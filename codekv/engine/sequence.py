@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
@@ -68,6 +68,14 @@ class LiveSequence:
         if length > self.kv.capacity:
             self.kv.grow(max(length, self.kv.capacity + self.kv.capacity // 2))
 
+    def copy_prefix(self, source: LiveSequence, length: int) -> None:
+        """Become a copy of the first `length` slots of another sequence."""
+        self.crop(0)
+        self.reserve(length)
+        self.kv.copy_slots(source.kv, 0, length)
+        self.tokens = source.tokens[:length]
+        self.grades = source.grades[:length]
+
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert len(self.tokens) == len(self.grades) <= self.kv.capacity
@@ -88,3 +96,52 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
         else:
             high = middle
     return low
+
+
+class SequencePool:
+    """A bounded number of live sequences, shared by all documents.
+
+    A request takes the sequence it has most in common with. If that one holds much
+    that the request would overwrite, another sequence (the least recently used) gets
+    a copy of the common part instead, so that going back stays cheap: copy-on-write.
+    """
+
+    def __init__(self, make: Callable[[], LiveSequence], limit: int) -> None:
+        self._make = make
+        self._limit = limit
+        # Least recently used first.
+        self._sequences: list[LiveSequence] = []
+
+    def __iter__(self) -> Iterator[LiveSequence]:
+        return iter(self._sequences)
+
+    def acquire(self, tokens: Sequence[int], spare: int = 64) -> LiveSequence:
+        """The sequence to bring to `tokens`; becomes the most recently used.
+
+        Args:
+            tokens: The prompt.
+            spare: How many slots behind the common part may be lost without a copy:
+                the last answer and the healed end of a prompt.
+        """
+        best = max(self._sequences, key=lambda s: s.common_prefix(tokens), default=None)
+        common = best.common_prefix(tokens) if best else 0
+        if best is None or len(best) - common > spare:
+            fresh = self._vacant(keep=best if common > spare else None)
+            if best is not None and fresh is not best:
+                fresh.copy_prefix(best, common)
+            best = fresh
+        if best in self._sequences:
+            self._sequences.remove(best)
+        self._sequences.append(best)
+        return best
+
+    def clear(self) -> None:
+        """Free all sequences."""
+        self._sequences.clear()
+
+    def _vacant(self, keep: LiveSequence | None) -> LiveSequence:
+        if len(self._sequences) < self._limit:
+            return self._make()
+        others = [s for s in self._sequences if s is not keep] or self._sequences
+        others[0].crop(0)
+        return others[0]

@@ -44,6 +44,10 @@ class Job(Generic[T]):
     cancelled: bool = False
     submitted: float = field(default_factory=time.perf_counter)
 
+    def __post_init__(self) -> None:
+        # A running future cannot be cancelled by its waiter: only the worker ends it.
+        self.future.set_running_or_notify_cancel()
+
     def cancel(self) -> None:
         """Ask for the end of the work at its next step; safe from any thread."""
         self.cancelled = True
@@ -85,8 +89,8 @@ class Worker:
         """Run a short function on the worker's thread, before any idle work."""
 
         def steps() -> Steps[T]:
-            return function()
             yield
+            return function()
 
         job = Job(steps(), topic="", idle=False)
         with self._wake:

@@ -1,0 +1,274 @@
+"""What the model sees: an anchored, healed fill-in-the-middle prompt.
+
+    [PRE] text up to the anchor [SUF] text after the cursor [MID] anchor…cursor
+
+The anchor is the start of the function that holds the cursor, so typing appends to
+the end and nothing before it changes (the order of EFIM, Guo et al. 2025, with token
+healing in place of its training). Models without markers get the text before the
+cursor. Pure functions of tokens and offsets: no model, no cache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codekv.tokens.tokenizer import Encoding, Fim, Tokenizer
+
+CLOSERS = frozenset(b")]}>\"'`,;: \t")
+MAX_HEALED_TOKENS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in tokens: the whole prompt, its suffix, and what is kept for output."""
+
+    max_length: int
+    suffix: int
+    output: int
+
+    @property
+    def prefix(self) -> int:
+        """Most tokens of prefix and middle together."""
+        return max(self.max_length - self.suffix - self.output - 3, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of prompt tokens [start, stop) and the document token it starts with.
+
+    `origin` is None for markers and for text that is tokenised on its own.
+    """
+
+    start: int
+    stop: int
+    origin: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt ready for the engine.
+
+    Attributes:
+        tokens: All token ids.
+        need: Bytes the completion must begin with (the healed word).
+        spans: Tile the tokens, in order.
+        head: Tokens before the middle: what typing does not change.
+        window: Document token at which the prefix starts.
+    """
+
+    tokens: tuple[int, ...]
+    need: bytes
+    spans: tuple[Span, ...]
+    head: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a completion is wanted, in a tokenised document.
+
+    Attributes:
+        data: The document's bytes.
+        encoding: Tokens of all of `data`.
+        cuts: Ascending token indices at which blocks begin, 0 included.
+        anchor_byte: A line start at or before the cursor's line.
+        cursor_byte: The cursor.
+    """
+
+    data: bytes
+    encoding: Encoding
+    cuts: Sequence[int]
+    anchor_byte: int
+    cursor_byte: int
+
+
+def build(
+    place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool = True
+) -> Prompt:
+    """Lay out the prompt for a place."""
+    if tokenizer.fim is None:
+        return _left_to_right(place, tokenizer, limits, heal)
+    return _fill_in_middle(place, tokenizer, tokenizer.fim, limits, heal)
+
+
+def _fill_in_middle(
+    place: Place, tokenizer: Tokenizer, fim: Fim, limits: Limits, heal: bool
+) -> Prompt:
+    encoding = place.encoding
+    anchor_byte = _bounded_anchor(place, limits)
+    anchor, middle_byte = _boundary_before(encoding, anchor_byte)
+    window = window_start(anchor, place.cuts, limits.prefix - limits.prefix // 4)
+    writer = _Writer()
+    writer.add((fim.prefix,))
+    writer.add(encoding.ids[window:anchor], window)
+    writer.add((fim.suffix,))
+    _add_suffix(writer, place, tokenizer, limits.suffix)
+    writer.add((fim.middle,))
+    head = len(writer.tokens)
+    middle = tokenizer.encode(place.data[middle_byte : place.cursor_byte])
+    ids, need = healed(middle, place.data[middle_byte : place.cursor_byte], heal)
+    _add_middle(writer, ids, encoding.ids, anchor)
+    return Prompt(tuple(writer.tokens), need, tuple(writer.spans), head, window)
+
+
+def _left_to_right(
+    place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool
+) -> Prompt:
+    encoding = place.encoding
+    anchor, middle_byte = _boundary_before(encoding, place.anchor_byte)
+    text = place.data[middle_byte : place.cursor_byte]
+    ids, need = healed(tokenizer.encode(text), text, heal)
+    room = limits.max_length - limits.output - 1
+    window = window_start(anchor + len(ids), place.cuts, room)
+    window = min(window, anchor)
+    writer = _Writer()
+    if tokenizer.bos_id is not None:
+        writer.add((tokenizer.bos_id,))
+    writer.add(encoding.ids[window:anchor], window)
+    head = len(writer.tokens)
+    _add_middle(writer, ids[-room:], encoding.ids, anchor)
+    if not writer.tokens:
+        # A model needs one token to stand on, and an empty file has none.
+        writer.add(tokenizer.encode(b"\n").ids)
+    return Prompt(tuple(writer.tokens), need, tuple(writer.spans), head, window)
+
+
+def window_start(end: int, cuts: Sequence[int], room: int) -> int:
+    """First document token of a prefix that ends at token `end`.
+
+    Moves rarely and only to a block's beginning: the start is taken from a grid of a
+    quarter of `room`, so that typing moves it once in so many tokens, and it depends
+    on the text alone, not on how the cursor came there.
+    """
+    if end <= room:
+        return 0
+    stride = max(room // 4, 1)
+    least = -(-(end - room) // stride) * stride
+    i = bisect_left(cuts, least)
+    # One huge block must not empty the window: then cut inside it.
+    if i < len(cuts) and cuts[i] < end - stride:
+        return cuts[i]
+    return min(least, end)
+
+
+def suffix_start(data: bytes, cursor_byte: int) -> int:
+    """Where the suffix begins: the cursor, or the line's end if only closers remain.
+
+    Editors insert closing brackets while one types; with them in the suffix every
+    such keystroke would change all of it.
+    """
+    end = data.find(b"\n", cursor_byte)
+    end = len(data) if end < 0 else end
+    return end if all(c in CLOSERS for c in data[cursor_byte:end]) else cursor_byte
+
+
+def healed(
+    encoding: Encoding, text: bytes, heal: bool = True
+) -> tuple[tuple[int, ...], bytes]:
+    """Split off the half-typed end: (tokens to keep, bytes to reproduce).
+
+    Drops the last token, and more while the cut lies inside a word.
+    """
+    ids, ends = encoding.ids, encoding.ends
+    if not heal or not ids:
+        return ids, b""
+    keep = len(ids) - 1
+    least = max(len(ids) - MAX_HEALED_TOKENS, 0)
+    while keep > least and _inside_word(text, ends[keep - 1]):
+        keep -= 1
+    cut = ends[keep - 1] if keep else 0
+    # A token may end inside a character; never ask for half of one.
+    while keep and cut < len(text) and text[cut] & 0xC0 == 0x80:
+        keep -= 1
+        cut = ends[keep - 1] if keep else 0
+    return ids[:keep], text[cut:]
+
+
+def _inside_word(text: bytes, cut: int) -> bool:
+    return _is_word(text[cut]) and cut > 0 and _is_word(text[cut - 1])
+
+
+def _is_word(byte: int) -> bool:
+    return chr(byte).isalnum() or byte == 0x5F or byte >= 0x80
+
+
+def _bounded_anchor(place: Place, limits: Limits) -> int:
+    """The anchor, or a later line start if the middle would fill the window.
+
+    Taken from a grid of tokens, so that it stays while the user types on.
+    """
+    ends, anchor_byte = place.encoding.ends, place.anchor_byte
+    first = bisect_right(ends, anchor_byte)
+    last = bisect_right(ends, place.cursor_byte)
+    room = max(limits.prefix // 2, 16)
+    if last - first <= room:
+        return anchor_byte
+    stride = max(room // 2, 1)
+    token = first + (last - first - room + stride - 1) // stride * stride
+    line = place.data.rfind(b"\n", 0, ends[min(token, len(ends)) - 1]) + 1
+    cursor_line = place.data.rfind(b"\n", 0, place.cursor_byte) + 1
+    return max(anchor_byte, min(line, cursor_line))
+
+
+def _boundary_before(encoding: Encoding, byte: int) -> tuple[int, int]:
+    """The last token boundary at or before `byte`: (token index, its byte)."""
+    token = bisect_right(encoding.ends, byte)
+    return token, encoding.ends[token - 1] if token else 0
+
+
+class _Writer:
+    """Collects tokens and the spans that tile them."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.spans: list[Span] = []
+
+    def add(self, ids: Sequence[int], origin: int | None = None) -> None:
+        if ids:
+            start = len(self.tokens)
+            self.tokens.extend(ids)
+            self.spans.append(Span(start, len(self.tokens), origin))
+
+
+def _add_suffix(writer: _Writer, place: Place, tokenizer: Tokenizer, room: int) -> None:
+    """Add at most `room` tokens of the text after the cursor, ending at a line."""
+    encoding = place.encoding
+    start_byte = suffix_start(place.data, place.cursor_byte)
+    token = bisect_left(encoding.ends, start_byte) + 1
+    if start_byte == 0:
+        token = 0
+    elif encoding.ends and token <= len(encoding.ends):
+        # The token that ends exactly here belongs to the text before.
+        boundary = encoding.ends[token - 1]
+        fragment = place.data[start_byte:boundary]
+        ids = tokenizer.encode(fragment).ids[:room]
+        writer.add(ids)
+        room -= len(ids)
+    stop = min(token + room, len(encoding.ids))
+    if stop < len(encoding.ids):
+        i = bisect_right(place.cuts, stop) - 1
+        # End with a whole block if that does not waste half of the room.
+        if i >= 0 and place.cuts[i] > token + room // 2:
+            stop = place.cuts[i]
+    if stop > token:
+        writer.add(encoding.ids[token:stop], token)
+
+
+def _add_middle(
+    writer: _Writer, ids: Sequence[int], document: Sequence[int], anchor: int
+) -> None:
+    """Add the middle; the part that agrees with the document keeps its origin."""
+    same = 0
+    while (
+        same < len(ids)
+        and anchor + same < len(document)
+        and ids[same] == document[anchor + same]
+    ):
+        same += 1
+    writer.add(ids[:same], anchor)
+    writer.add(ids[same:])

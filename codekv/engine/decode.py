@@ -1,0 +1,208 @@
+"""Greedy decoding on a live sequence: healed at the start, drafted where it pays.
+
+Token healing (guidance; also a generation flag of transformers): the last half-typed
+word is not part of the prompt, and decoding must first reproduce its bytes.
+Drafting changes speed only: a drafted token counts if it is what greedy decoding
+would have chosen (speculative decoding with exact match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from codekv.engine.draft import DraftPolicy, NgramIndex
+    from codekv.engine.sequence import LiveSequence
+    from codekv.engine.worker import Steps
+    from codekv.model.runtime import Runtime
+
+MAX_NGRAM_DRAFT = 7
+MAX_PREVIOUS_DRAFT = 15
+
+Stop = Callable[[bytes], bool]
+"""Told all bytes so far; True ends the text."""
+
+
+class Vocab(Protocol):
+    """What decoding asks of a vocabulary."""
+
+    def allowed(self, need: bytes) -> Sequence[int]:
+        """Ids whose bytes start with `need` or are a proper prefix of it."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes of a token; empty for special tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How one text is decoded.
+
+    Attributes:
+        need: Bytes that the text must begin with (the half-typed word).
+        max_tokens: Upper limit of generated tokens.
+        stop_ids: Tokens that end the text.
+        previous: Tokens of an earlier answer to draft from, the first one being a
+            guess of the first token here.
+        draft: Whether to draft at all.
+    """
+
+    need: bytes = b""
+    max_tokens: int = 48
+    stop_ids: frozenset[int] = frozenset()
+    previous: tuple[int, ...] = ()
+    draft: bool = True
+
+
+@dataclass(slots=True)
+class Decoded:
+    """A decoded text.
+
+    Attributes:
+        data: All bytes, `need` included.
+        ended: What ended it: `stop-token`, `stop`, `length` or `dead-end`.
+        num_steps: Forward passes.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    data: bytes = b""
+    logprobs: list[float] = field(default_factory=list)
+    ended: str = "length"
+    num_steps: int = 0
+
+    @property
+    def score(self) -> float:
+        """Mean log probability per token; 0 for no tokens."""
+        return sum(self.logprobs) / len(self.logprobs) if self.logprobs else 0.0
+
+
+class Decoder:
+    """Decodes texts with one runtime; holds what is learnt about drafting."""
+
+    def __init__(self, runtime: Runtime, vocab: Vocab, policy: DraftPolicy) -> None:
+        self._runtime = runtime
+        self._vocab = vocab
+        self._policy = policy
+
+    def decode(
+        self,
+        seq: LiveSequence,
+        row: Tensor,
+        index: NgramIndex,
+        options: DecodeOptions,
+        stop: Stop,
+    ) -> Steps[Decoded]:
+        """Continue `seq`, whose next-token logits are `row` [V].
+
+        Appends the generated tokens, but not the last one, to `seq` and `index`:
+        their keys and values stay for the next request. Yields after each step.
+        """
+        out = Decoded()
+        previous = list(options.previous)
+        need = options.need
+        while True:
+            token, logprob = self._pick(row, need)
+            if token is None:
+                out.ended = "dead-end"
+                return out
+            if not self._take(out, token, logprob, options, stop):
+                return out
+            need = need[len(self._vocab.token_bytes(token)) :]
+            previous = previous[1:] if previous[:1] == [token] else []
+            index.extend([token])
+            source, draft = self._draft(index, previous, need, options, out)
+            seq.reserve(len(seq) + 1 + len(draft))
+            logits = self._runtime.forward(
+                seq.kv, [token, *draft], len(seq), logits="all"
+            )
+            assert logits is not None
+            out.num_steps += 1
+            yield
+            accepted, ended = self._accept(out, logits, draft, options, stop)
+            self._policy.learn(source, len(draft), accepted)
+            seq.append([token, *draft[:accepted]])
+            index.extend(draft[:accepted])
+            if ended:
+                return out
+            previous = previous[accepted:] if accepted == len(draft) else []
+            row = logits[accepted]
+
+    def _accept(
+        self,
+        out: Decoded,
+        logits: Tensor,
+        draft: Sequence[int],
+        options: DecodeOptions,
+        stop: Stop,
+    ) -> tuple[int, bool]:
+        """Take the drafted tokens that greedy decoding agrees with."""
+        if not draft:
+            return 0, False
+        choices = logits.argmax(dim=-1).tolist()
+        for i, token in enumerate(draft):
+            if choices[i] != token:
+                return i, False
+            if not self._take(out, token, _logprob(logits[i], token), options, stop):
+                return i, True
+        return len(draft), False
+
+    def _take(
+        self,
+        out: Decoded,
+        token: int,
+        logprob: float,
+        options: DecodeOptions,
+        stop: Stop,
+    ) -> bool:
+        """Add a token to the text; False if the text ends with or before it."""
+        piece = self._vocab.token_bytes(token)
+        if token in options.stop_ids or not piece:
+            out.ended = "stop-token"
+            return False
+        out.tokens.append(token)
+        out.logprobs.append(logprob)
+        out.data += piece
+        if len(out.data) > len(options.need) and stop(out.data[len(options.need) :]):
+            out.ended = "stop"
+            return False
+        return len(out.tokens) < options.max_tokens
+
+    def _pick(self, row: Tensor, need: bytes) -> tuple[int | None, float]:
+        if not need:
+            token = int(row.argmax())
+            return token, _logprob(row, token)
+        allowed = self._vocab.allowed(need)
+        if len(allowed) == 0:
+            return None, 0.0
+        ids = torch.as_tensor(allowed, dtype=torch.long, device=row.device)
+        token = int(ids[row[ids].argmax()])
+        return token, _logprob(row, token)
+
+    def _draft(
+        self,
+        index: NgramIndex,
+        previous: Sequence[int],
+        need: bytes,
+        options: DecodeOptions,
+        out: Decoded,
+    ) -> tuple[str, list[int]]:
+        room = options.max_tokens - len(out.tokens)
+        if not options.draft or need or room <= 1:
+            return "ngram", []
+        if previous:
+            limit = min(MAX_PREVIOUS_DRAFT, room - 1)
+            length = self._policy.length("previous", limit)
+            return "previous", list(previous[:length])
+        length = self._policy.length("ngram", min(MAX_NGRAM_DRAFT, room - 1))
+        return "ngram", index.draft(length) if length else []
+
+
+def _logprob(row: Tensor, token: int) -> float:
+    return float(row[token] - row.logsumexp(dim=-1))
