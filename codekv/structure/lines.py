@@ -1,0 +1,80 @@
+"""What single lines tell: indentation, headers, and whether a line is code at all.
+
+Broken code has no reliable tree while someone types, but its lines still have
+indentation. Everything here looks at one line of bytes and the language's patterns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codekv.structure.parser import SyntaxTree
+
+TAB_WIDTH = 8
+_CLOSERS = b")]}"
+
+
+def line_start(data: bytes, offset: int) -> int:
+    """Where the line that holds `offset` begins."""
+    return data.rfind(b"\n", 0, offset) + 1
+
+
+def line_end(data: bytes, offset: int) -> int:
+    """Where the line that holds `offset` ends, its newline not included."""
+    end = data.find(b"\n", offset)
+    return len(data) if end < 0 else end
+
+
+def line_at(data: bytes, offset: int) -> bytes:
+    """The line that holds `offset`, without its newline."""
+    return data[line_start(data, offset) : line_end(data, offset)]
+
+
+def width(line: bytes) -> int:
+    """Columns of white space before a line's text; a tab goes to the next stop."""
+    columns = 0
+    for byte in line:
+        if byte == 0x20:
+            columns += 1
+        elif byte == 0x09:
+            columns += TAB_WIDTH - columns % TAB_WIDTH
+        else:
+            break
+    return columns
+
+
+def indentation(line: bytes) -> bytes:
+    """The white space a line begins with."""
+    return line[: len(line) - len(line.lstrip(b" \t"))]
+
+
+def is_blank(line: bytes) -> bool:
+    """Whether a line holds nothing but white space."""
+    return not line or line.isspace()
+
+
+def starts_with_closer(line: bytes) -> bool:
+    """Whether a line's text begins with a closing bracket."""
+    text = line.lstrip()
+    return bool(text) and text[0] in _CLOSERS
+
+
+def opaque_start(tree: SyntaxTree, offset: int) -> int | None:
+    """Where the string or comment that runs over `offset` from before begins.
+
+    Returns:
+        None if the byte is code, or if such a text begins just there.
+    """
+    if tree.tree is None or tree.grammar is None:
+        return None
+    node = tree.tree.root_node.descendant_for_byte_range(offset, offset)
+    found: int | None = None
+    while node is not None:
+        if (
+            node.type in tree.grammar.opaque
+            and node.start_byte < offset < node.end_byte
+        ):
+            found = node.start_byte
+        node = node.parent
+    return found
