@@ -1,1 +1,1 @@
-"""."""
+"""Measurements for people: traces, replays, baselines, reports."""

@@ -1,1 +1,1 @@
-"""."""
+"""Languages as data: tree-sitter grammars, queries and their registry."""

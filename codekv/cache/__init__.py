@@ -1,4 +1,1 @@
-"""Which block is which, who holds it, and which goes: integers only.
-
-No torch, no syntax, no files, no clock: time is passed in.
-"""
+"""Who owns which block and what may go: integers and hashes only."""

@@ -1,1 +1,1 @@
-"""."""
+"""What a completion is: prompt, answer, silence."""

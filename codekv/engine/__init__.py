@@ -1,1 +1,1 @@
-"""."""
+"""Time, order and cancellation: what runs next on the one torch thread."""

@@ -1,1 +1,1 @@
-"""."""
+"""Models: getting them, loading them, running one step."""

@@ -1,1 +1,1 @@
-"""."""
+"""Where keys and values are kept: working tensors, compressed blocks, files."""

@@ -1,1 +1,1 @@
-"""."""
+"""Text, edits and positions; knows no syntax, tokens or editors."""

@@ -1,1 +1,1 @@
-"""."""
+"""Tokenizers and what is derived from their vocabularies."""

@@ -1,1 +1,1 @@
-"""."""
+"""One file per protocol feature; handlers translate and return."""

@@ -1,0 +1,52 @@
+# Two commands do everything: `make demo` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SHELL := /bin/bash
+
+.PHONY: help demo test check lint types contracts install model bench editors-tools vsix clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+install: $(STAMP) ## Create .venv with pinned dependencies
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "codekv needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip==25.3"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  --group tests --group lint -e .
+	touch $@
+
+model: $(STAMP) ## Pull the default model if it is missing
+	$(BIN)/codekv model pull
+
+demo: model ## Watch a real model complete a real file, keystroke by keystroke
+	$(BIN)/python -m bench.demo
+
+test: check model ## Run every test
+	$(BIN)/python -m pytest
+
+check: lint types contracts ## Lint, types and import contracts
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports
+
+bench: model ## Measure this machine; writes out/bench.json and out/bench.html
+	mkdir -p out
+	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.html
+
+clean: ## Remove what was made here; models and caches stay
+	rm -rf $(VENV) .tools out .mypy_cache .ruff_cache .pytest_cache
+
+-include editors/editors.mk
