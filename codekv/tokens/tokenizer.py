@@ -6,11 +6,25 @@ transformers import. Every offset is a byte offset; every token has bytes.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tokenizers import Tokenizer as Backend
+
+from codekv.errors import ModelFormatError
+from codekv.tokens.alphabet import Alphabet, bytes_of_piece
+from codekv.tokens.fim import Fim as Fim
+from codekv.tokens.fim import find_fim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from codekv.config import FimMarkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +37,6 @@ class Encoding:
 
     ids: tuple[int, ...]
     ends: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fim:
-    """Ids of the fill-in-the-middle markers, and what ends a middle."""
-
-    prefix: int
-    suffix: int
-    middle: int
-    stop: tuple[int, ...]
 
 
 class Tokenizer(Protocol):
@@ -54,3 +58,168 @@ class Tokenizer(Protocol):
 
     def decode(self, tokens: Sequence[int]) -> bytes:
         """Concatenate the bytes of tokens; may end inside a character."""
+
+
+# A token added after training that looks like this steers the model; any other (runs
+# of spaces in some vocabularies) is text.
+_MARKER = re.compile(r"^(<.+>|\[[A-Z_]+\]|</?s>|▁<.+>)$", re.DOTALL)
+
+_SELF_CHECK = "def f(x):\n\treturn 'é 世界 🙂'  # 1234\r\n\n    e\u0301 <s> "
+
+
+class JsonTokenizer:
+    """A `Tokenizer` over one `tokenizer.json`; made by `load_tokenizer`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        pieces: list[bytes],
+        fim: Fim | None,
+        bos_id: int | None,
+        fingerprint: str,
+    ) -> None:
+        self.vocab_size = len(pieces)
+        self.fim = fim
+        self.bos_id = bos_id
+        self.special_ids = frozenset(i for i, piece in enumerate(pieces) if not piece)
+        self.fingerprint = fingerprint
+        self._backend = backend
+        self._pieces = pieces
+        self._lengths = [len(piece) for piece in pieces]
+        # Some vocabularies hold a byte twice; the byte's own entry comes last in
+        # none of them, and either decodes to the same text.
+        self._byte_ids = {p[0]: i for i, p in enumerate(pieces) if len(p) == 1}
+
+    def encode(self, data: bytes) -> Encoding:
+        """Tokenise UTF-8 text; special-token texts in it are ordinary text.
+
+        Bytes that are not UTF-8 become one token each where the vocabulary has them.
+        """
+        ids: list[int] = []
+        while data:
+            try:
+                ids += self._encode_text(data.decode("utf-8"))
+                break
+            except UnicodeDecodeError as error:
+                ids += self._encode_text(data[: error.start].decode("utf-8"))
+                bad = data[error.start : error.end]
+                ids += [self._byte_ids[b] for b in bad if b in self._byte_ids]
+                data = data[error.end :]
+        lengths = self._lengths
+        return Encoding(tuple(ids), tuple(accumulate(lengths[i] for i in ids)))
+
+    def token_bytes(self, token: int) -> bytes:
+        """The bytes a token stands for; empty for special tokens."""
+        return self._pieces[token] if 0 <= token < len(self._pieces) else b""
+
+    def decode(self, tokens: Sequence[int]) -> bytes:
+        """Concatenate the bytes of tokens; may end inside a character."""
+        return b"".join(map(self.token_bytes, tokens))
+
+    def _encode_text(self, text: str) -> list[int]:
+        if not text:
+            return []
+        encoded = self._backend.encode_batch_fast([text], add_special_tokens=False)
+        ids: list[int] = encoded[0].ids
+        return ids
+
+
+def load_tokenizer(folder: Path, fim: FimMarkers | None = None) -> JsonTokenizer:
+    """Load `tokenizer.json` of a model folder.
+
+    Args:
+        folder: Holds `tokenizer.json` and, if there is one, `config.json`.
+        fim: Marker texts that replace those of the family table.
+
+    Raises:
+        ModelFormatError: The file is missing, damaged, or a kind that cannot be
+            used byte by byte.
+    """
+    path = folder / "tokenizer.json"
+    raw = _read(path)
+    try:
+        spec = json.loads(raw)
+        config = _config(folder)
+        backend, alphabet = _backend(spec)
+        pieces = _pieces(spec, alphabet, int(config.get("vocab_size") or 0))
+        names = backend.get_vocab() | {a["content"]: a["id"] for a in _added(spec)}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        line = " ".join(str(error).split())[:200]
+        message = f"{path} is not a tokenizer this program can use ({line})"
+        raise ModelFormatError(message) from error
+    bos = config.get("bos_token_id") if config.get("add_bos_token") else None
+    loaded = JsonTokenizer(
+        backend,
+        pieces,
+        find_fim(names, fim),
+        bos if isinstance(bos, int) else None,
+        hashlib.sha256(raw).hexdigest(),
+    )
+    _check(loaded, path)
+    return loaded
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        line = f"{path} cannot be read ({error.strerror}); pull or add the model again"
+        raise ModelFormatError(line) from error
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    values = json.loads(path.read_bytes()) if path.is_file() else {}
+    return values if isinstance(values, dict) else {}
+
+
+def _added(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(spec.get("added_tokens") or [])
+
+
+def _is_marker(added: dict[str, Any]) -> bool:
+    return bool(added.get("special")) or bool(_MARKER.match(added["content"]))
+
+
+def _backend(spec: dict[str, Any]) -> tuple[Backend, Alphabet]:
+    """Build the library's tokenizer without what would change or swallow text.
+
+    Unicode normalisation and a space put before the text are left out, so that tokens
+    tile the user's bytes; markers are left out, so that their names are text.
+    """
+    alphabet = Alphabet.of(spec)
+    plain = dict(spec)
+    plain["added_tokens"] = [a for a in _added(spec) if not _is_marker(a)]
+    plain["normalizer"] = alphabet.normalizer()
+    plain["pre_tokenizer"] = alphabet.pre_tokenizer(spec.get("pre_tokenizer"))
+    plain["post_processor"] = plain["truncation"] = plain["padding"] = None
+    try:
+        return Backend.from_str(json.dumps(plain)), alphabet
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(str(error)) from error
+
+
+def _pieces(spec: dict[str, Any], alphabet: Alphabet, num_rows: int) -> list[bytes]:
+    """Bytes by id; empty where an id is a marker or is not used at all."""
+    vocab: dict[str, int] = spec["model"]["vocab"]
+    added = _added(spec)
+    size = max([num_rows - 1, *vocab.values(), *(a["id"] for a in added)]) + 1
+    pieces = [b""] * size
+    for piece, token in vocab.items():
+        pieces[token] = bytes_of_piece(piece, alphabet)
+    unknown = spec["model"].get("unk_token")
+    if unknown in vocab:
+        pieces[vocab[unknown]] = b""
+    for entry in added:
+        text = b"" if _is_marker(entry) else entry["content"].encode()
+        pieces[entry["id"]] = text
+    return pieces
+
+
+def _check(tokenizer: JsonTokenizer, path: Path) -> None:
+    """Refuse a tokenizer that loses bytes: every offset would be wrong."""
+    data = _SELF_CHECK.encode()
+    encoding = tokenizer.encode(data)
+    if tokenizer.decode(encoding.ids) != data:
+        line = f"{path} does not keep text byte by byte; this model cannot be used"
+        raise ModelFormatError(line)

@@ -1,0 +1,172 @@
+"""Read a GGUF file: weights as fp16 under transformers' names, config, tokenizer.
+
+Only the Llama and Qwen2 families, whose layout is known to the last bias; any other
+architecture goes through transformers' own reader (`store.py`). A GGUF file is an
+import format here: it is read once and never mapped at run time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gguf
+import numpy as np
+
+from codekv.errors import ModelFormatError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+ARCHITECTURES = {
+    "llama": "LlamaForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+
+_TOP = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
+_IN_LAYER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+_SAME_MATRIX = 0.05
+"""Two quantisations of one matrix differ by less than this share of its norm."""
+
+
+class GgufModel:
+    """An opened GGUF file; nothing is converted before it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path`.
+
+        Raises:
+            ModelFormatError: It is not a complete GGUF file.
+        """
+        self._path = path
+        try:
+            reader = gguf.GGUFReader(path)
+            self.fields = {k: f.contents() for k, f in reader.fields.items()}
+        except Exception as error:  # the library raises whatever numpy raised
+            line = " ".join(str(error).split())[:120]
+            message = f"{path} is not a complete GGUF file ({line}); fetch it again"
+            raise ModelFormatError(message) from error
+        self._tensors = {tensor.name: tensor for tensor in reader.tensors}
+        self.architecture = str(self.fields.get("general.architecture"))
+
+    def config(self) -> dict[str, Any]:
+        """What transformers' `config.json` says about this model."""
+        heads = self._int("attention.head_count")
+        hidden = self._int("embedding_length")
+        eos = self.fields.get("tokenizer.ggml.eos_token_id")
+        return {
+            "architectures": [ARCHITECTURES[self.architecture]],
+            "model_type": self.architecture,
+            "hidden_size": hidden,
+            "intermediate_size": self._int("feed_forward_length"),
+            "num_hidden_layers": self._int("block_count"),
+            "num_attention_heads": heads,
+            "num_key_value_heads": self._int("attention.head_count_kv", heads),
+            "head_dim": self._int("attention.key_length", hidden // heads),
+            "hidden_act": "silu",
+            "rms_norm_eps": self._get("attention.layer_norm_rms_epsilon"),
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": self._get("rope.freq_base", 10000.0),
+            },
+            "max_position_embeddings": self._int("context_length"),
+            "vocab_size": int(self._tensors["token_embd.weight"].shape[1]),
+            "attention_bias": "blk.0.attn_q.bias" in self._tensors,
+            "tie_word_embeddings": self.is_tied(),
+            "bos_token_id": self.fields.get("tokenizer.ggml.bos_token_id"),
+            "eos_token_id": eos,
+            "add_bos_token": bool(self.fields.get("tokenizer.ggml.add_bos_token")),
+            "dtype": "float16",
+        }
+
+    def is_tied(self) -> bool:
+        """Whether input and output embeddings are one matrix.
+
+        Some files hold it twice, at two precisions; a few hundred rows tell.
+        """
+        if "output.weight" not in self._tensors:
+            return True
+        embedding = self._rows("token_embd.weight", 256)
+        output = self._rows("output.weight", 256)
+        distance = np.linalg.norm(embedding - output)
+        return bool(distance < _SAME_MATRIX * np.linalg.norm(output))
+
+    def weights(self) -> dict[str, NDArray[np.float16]]:
+        """All weights in fp16 under transformers' names; takes twice their memory.
+
+        Raises:
+            ModelFormatError: A tensor has no known place, or a weight leaves fp16.
+        """
+        tied = self.is_tied()
+        out: dict[str, NDArray[np.float16]] = {}
+        for name in self._tensors:
+            if tied and name == "output.weight":
+                continue
+            # Of a matrix held twice the output's copy is the more precise one.
+            better = tied and name == "token_embd.weight"
+            read = (
+                "output.weight" if better and "output.weight" in self._tensors else name
+            )
+            out[self._hf_name(name)] = self._fp16(read)
+        return out
+
+    def _hf_name(self, name: str) -> str:
+        stem, _, kind = name.rpartition(".")
+        if stem in _TOP:
+            return f"{_TOP[stem]}.{kind}"
+        parts = stem.split(".")
+        if len(parts) == 3 and parts[0] == "blk" and parts[2] in _IN_LAYER:
+            return f"model.layers.{parts[1]}.{_IN_LAYER[parts[2]]}.{kind}"
+        line = f"{self._path}: tensor {name!r} has no place in a {self.architecture}"
+        raise ModelFormatError(f"{line} model; add the original folder instead")
+
+    def _fp16(self, name: str) -> NDArray[np.float16]:
+        values = self._rows(name, None)
+        if self.architecture == "llama" and ".attn_q." in name:
+            values = _unpermute(values, self._int("attention.head_count"))
+        if self.architecture == "llama" and ".attn_k." in name:
+            values = _unpermute(values, self._int("attention.head_count_kv"))
+        half = values.astype(np.float16)
+        if not np.isfinite(half).all():
+            raise ModelFormatError(f"{self._path}: {name} does not fit in fp16")
+        return half
+
+    def _rows(self, name: str, count: int | None) -> NDArray[np.float32]:
+        tensor = self._tensors[name]
+        values = gguf.quants.dequantize(tensor.data[:count], tensor.tensor_type)
+        return np.asarray(values, dtype=np.float32)
+
+    def _get(self, key: str, default: Any = None) -> Any:
+        value = self.fields.get(f"{self.architecture}.{key}", default)
+        if value is None:
+            raise ModelFormatError(f"{self._path} lacks {self.architecture}.{key}")
+        return value
+
+    def _int(self, key: str, default: int | None = None) -> int:
+        return int(self._get(key, default))
+
+
+def _unpermute(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Undo the interleaving of rotary pairs that Llama files are written with."""
+    half = values.shape[0] // heads // 2
+    paired = values.reshape(heads, half, 2, *values.shape[1:])
+    return paired.swapaxes(1, 2).reshape(values.shape)
