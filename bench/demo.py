@@ -1,0 +1,163 @@
+"""Types into a real file through a real server and shows what each keystroke costs.
+
+A scripted editor: starts `codekv serve`, opens a sample file, types lines character
+by character and shows the ghost text, its time and its computed tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bench.client import LspClient
+from bench.trace import rhythm
+from codekv.errors import CodekvError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
+LOADING_S = 120.0
+SERVER = (sys.executable, "-m", "codekv", "serve")
+
+LINES = (
+    "            header_dict[key] = unquote(value)",
+    '            nonce = header_dict["nonce"].encode()',
+    "            raise ProtocolError(message, request=request) from exc",
+)
+"""Lines of the sample that are deleted and typed again where they exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keystroke:
+    """What one keystroke brought."""
+
+    typed: str
+    ghost: str
+    ms: float
+    tokens: dict[str, int]
+
+    @property
+    def context(self) -> int:
+        """Tokens the model saw."""
+        return int(self.tokens.get("context", 0))
+
+    @property
+    def computed(self) -> int:
+        """Tokens it had to compute for that."""
+        return int(self.tokens.get("computed", 0))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demonstration; 0 if ghost text came."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    console = Console(highlight=False)
+    fast = "--fast" in words or not console.is_terminal
+    try:
+        strokes = asyncio.run(_play(console, pause=not fast))
+    except CodekvError as error:
+        console.print(f"codekv: {error}", style="red")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return _summary(console, strokes)
+
+
+async def _play(console: Console, *, pause: bool) -> list[Keystroke]:
+    data = SAMPLE.read_text("utf-8")
+    uri = SAMPLE.resolve().as_uri()
+    rng = Random(1)
+    strokes: list[Keystroke] = []
+    console.print(f"[bold]codekv[/] types into {SAMPLE.name}, {len(data):,} bytes")
+    started = time.perf_counter()
+    async with LspClient(SERVER, SAMPLE.parent) as client:
+        with console.status("the server loads the model"):
+            status = await client.ready(LOADING_S)
+        ready = time.perf_counter() - started
+        console.print(f"{status.get('model', '')} ready after {ready:.1f} s\n")
+        await client.open(uri, "python", data)
+        text = data.encode()
+        for line in _lines(data):
+            start = text.find(line.encode())
+            indent = len(line) - len(line.lstrip())
+            at = start + indent
+            await client.replace(uri, at, start + len(line.encode()), "")
+            text = text[:at] + text[start + len(line.encode()) :]
+            console.print(Text(_above(text, start), style="dim"))
+            for character in line[indent : indent + 28]:
+                if pause:
+                    await asyncio.sleep(rhythm(rng))
+                await client.replace(uri, at, at, character)
+                text = text[:at] + character.encode() + text[at:]
+                at += len(character.encode())
+                stroke = await _ask(client, uri, text[start:at].decode(), at)
+                strokes.append(stroke)
+                _show(console, stroke)
+            console.print()
+    return strokes
+
+
+async def _ask(client: LspClient, uri: str, typed: str, at: int) -> Keystroke:
+    began = time.perf_counter()
+    ghost = await client.complete(uri, at)
+    ms = (time.perf_counter() - began) * 1000
+    last: Any = (await client.status()).get("last") or {}
+    return Keystroke(typed, ghost, ms, dict(last.get("tokens") or {}))
+
+
+def _lines(data: str) -> Iterable[str]:
+    found = [line for line in LINES if f"\n{line}\n" in data]
+    if found:
+        return found
+    raise CodekvError(f"{SAMPLE}: the demo's lines are not in the file; reinstall it")
+
+
+def _above(text: bytes, start: int) -> str:
+    """The two lines above the place."""
+    return "\n".join(text[:start].decode().splitlines()[-2:])
+
+
+def _show(console: Console, stroke: Keystroke) -> None:
+    first, *more = stroke.ghost.split("\n")
+    ghost = first + (f" ⏎+{len(more)}" if more else "")
+    cost = f"{stroke.ms:5.0f} ms  {stroke.computed:4d} of {stroke.context:,} tokens"
+    room = max(console.width - len(cost) - 2, 20)
+    line = Text(stroke.typed, style="bold")
+    line.append(ghost, style="dim italic")
+    line.truncate(room, overflow="ellipsis", pad=True)
+    tone = "green" if stroke.computed <= 4 else "yellow"
+    line.append(f"  {cost}", style=tone)
+    console.print(line, no_wrap=True, crop=False)
+
+
+def _summary(console: Console, strokes: Sequence[Keystroke]) -> int:
+    shown = [stroke for stroke in strokes if stroke.ghost]
+    if not shown:
+        console.print("no ghost text came; try: codekv doctor", style="red")
+        return 1
+    computed = sorted(stroke.computed for stroke in strokes)
+    context = sorted(stroke.context for stroke in strokes)
+    times = sorted(stroke.ms for stroke in strokes)
+    middle = len(strokes) // 2
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("keystrokes", f"{len(strokes)}, ghost text after {len(shown)}")
+    table.add_row("time", f"median {times[middle]:.0f} ms, worst {times[-1]:.0f} ms")
+    table.add_row("computed", f"median {computed[middle]} tokens, most {computed[-1]}")
+    table.add_row(
+        "without reuse", f"median {context[middle]:,} tokens for every keystroke"
+    )
+    console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

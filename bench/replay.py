@@ -1,0 +1,140 @@
+"""Plays traces against a target and measures every question.
+
+The clock stands around `Target.ask` alone. Knows nothing of models or statistics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import psutil
+
+from bench.sample import make_sample
+from bench.trace import Ask, Edit, Focus, Open, Pause, Restart, Settle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.sample import Journal, Sample
+    from bench.target import Target
+    from bench.trace import Episode, Step, Trace
+
+Pace = Literal["human", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to replay against one target.
+
+    Attributes:
+        name: The target's name in the journal and in reports.
+        pace: Whether to wait between keystrokes as a person does.
+        max_asks: Stop a trace after the episode in which so many questions were
+            asked; None for all.
+        every: Ask only every so many questions; for targets without memory.
+        settle: Upper limit of seconds for the reading steps of a trace.
+    """
+
+    name: str
+    pace: Pace = "max"
+    max_asks: int | None = None
+    every: int = 1
+    settle: float = 30.0
+
+
+class Progress(Protocol):
+    """Told how far a replay is; `rich` or nothing."""
+
+    def trace(self, target: str, name: str, episodes: int) -> None:
+        """A trace begins."""
+
+    def episode(self, samples: Sequence[Sample]) -> None:
+        """An episode is done."""
+
+
+class Replay:
+    """One target and one plan over many traces.
+
+    Use it as an async context manager; the target is started at the first episode
+    that is not in the journal, so a finished run costs nothing to take up again.
+    """
+
+    def __init__(
+        self, target: Target, plan: Plan, journal: Journal, progress: Progress
+    ) -> None:
+        self._target = target
+        self._plan = plan
+        self._journal = journal
+        self._progress = progress
+        self._started = False
+        self._begin = time.monotonic()
+        self._process = psutil.Process()
+
+    async def __aenter__(self) -> Replay:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._started:
+            await self._target.close()
+
+    async def play(self, trace: Trace) -> list[Sample]:
+        """Replay a trace's episodes, except those in the journal."""
+        plan, asked = self._plan, 0
+        self._progress.trace(plan.name, trace.name, len(trace.episodes))
+        samples: list[Sample] = []
+        for episode in trace.episodes:
+            if plan.max_asks is not None and asked >= plan.max_asks:
+                break
+            key = (plan.name, f"{trace.name} {trace.digest}", episode.name)
+            done = self._journal.get(key)
+            if done is None:
+                done = await self._episode(episode)
+                self._journal.add(key, done)
+            asked += len(done)
+            samples.extend(done)
+            self._progress.episode(done)
+        return samples
+
+    async def _episode(self, episode: Episode) -> list[Sample]:
+        if not self._started:
+            await self._target.start()
+            self._started = True
+        samples: list[Sample] = []
+        asks = 0
+        for step in episode.steps:
+            if isinstance(step, Ask):
+                if asks % self._plan.every == 0:
+                    samples.append(await self._ask(step, episode, asks))
+                asks += 1
+            else:
+                await self._step(step)
+        return samples
+
+    async def _step(self, step: Step) -> None:
+        target = self._target
+        match step:
+            case Open():
+                await target.open(step)
+            case Edit():
+                await target.edit(step)
+            case Focus(uri):
+                await target.focus(uri)
+            case Pause(seconds):
+                if self._plan.pace == "human":
+                    await asyncio.sleep(seconds)
+            case Settle(seconds):
+                await target.settle(min(seconds, self._plan.settle))
+            case Restart():
+                await target.restart()
+
+    async def _ask(self, step: Ask, episode: Episode, index: int) -> Sample:
+        began = time.perf_counter()
+        answer = await self._target.ask(step)
+        latency = (time.perf_counter() - began) * 1000
+        at_s = time.monotonic() - self._begin
+        rss = self._process.memory_info().rss / 2**20
+        place = (episode.name, index, step.label)
+        return make_sample(place, at_s, latency, answer, rss)
