@@ -50,10 +50,9 @@ class Documents:
     def update(self, snapshot: Snapshot) -> Document:
         """Bring a document to a snapshot, redoing only what the edit touched."""
         old, buffer = self._entries.get(snapshot.uri, (None, None))
-        if old is not None and old.snapshot.data == snapshot.data:
-            if old.snapshot.language == snapshot.language:
-                self._entries.move_to_end(snapshot.uri)
-                return old
+        if old is not None and _same(old.snapshot, snapshot):
+            self._entries.move_to_end(snapshot.uri)
+            return old
         buffer = buffer or TokenBuffer(self._tokenizer)
         tree = self._parser.parse(snapshot, old.tree if old else None)
         parts = segments(tree, old.segments if old else None)
@@ -77,6 +76,10 @@ class Documents:
         """Drop a document."""
         self._entries.pop(uri, None)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        """Most recently used last."""
-        return iter([document for document, _ in self._entries.values()])
+    def recent(self) -> list[Document]:
+        """All documents, the most recently used first."""
+        return [document for document, _ in reversed(self._entries.values())]
+
+
+def _same(old: Snapshot, new: Snapshot) -> bool:
+    return old.data == new.data and old.language == new.language

@@ -14,6 +14,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.engine.prefill import Piece
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -136,6 +138,31 @@ def _left_to_right(
         # A model needs one token to stand on, and an empty file has none.
         writer.add(tokenizer.encode(b"\n").ids)
     return Prompt(tuple(writer.tokens), need, tuple(writer.spans), head, window)
+
+
+def pieces(prompt: Prompt, cuts: Sequence[int], ids: Sequence[int]) -> list[Piece]:
+    """Which slots of a prompt hold which blocks of its document.
+
+    Args:
+        prompt: Laid out for this document.
+        cuts: Token indices at which the document's blocks begin.
+        ids: The document's tokens.
+    """
+    found: list[Piece] = []
+    for span in prompt.spans:
+        if span.origin is None:
+            continue
+        end = span.origin + span.stop - span.start
+        number = bisect_right(cuts, span.origin) - 1
+        while number < len(cuts) and (lo := max(cuts[number], span.origin)) < end:
+            stop = cuts[number + 1] if number + 1 < len(cuts) else len(ids)
+            start = span.start + lo - span.origin
+            size = min(stop, end) - lo
+            block = tuple(ids[cuts[number] : stop])
+            piece = Piece(start, start + size, block, lo - cuts[number], number)
+            found.append(piece)
+            number += 1
+    return found
 
 
 def window_start(end: int, cuts: Sequence[int], room: int) -> int:

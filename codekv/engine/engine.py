@@ -1,4 +1,4 @@
-"""The loop: bring a sequence to the prompt, decode, remember.
+"""The loop: bring a sequence to the prompt, decode, remember; and the idle work.
 
 Runs on the worker's thread only. Knows tokens and tensors; no text, no syntax.
 """
@@ -6,24 +6,36 @@ Runs on the worker's thread only. Knows tokens and tensors; no text, no syntax.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
-from codekv.engine.prefill import Reuse, extend
+from codekv.engine.idle import Chain, Chains, repair
+from codekv.engine.prefill import Piece, Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
+    from codekv.storage.blockstore import BlockStore
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One prompt to continue."""
+    """One prompt to continue.
+
+    Attributes:
+        tokens: The prompt.
+        pieces: Which of its slots hold which document blocks.
+        options: How to decode.
+        stop: Told all bytes behind the healed word; True ends the text.
+    """
 
     tokens: tuple[int, ...]
+    pieces: tuple[Piece, ...]
     options: DecodeOptions
     stop: Stop
 
@@ -36,47 +48,120 @@ class Outcome:
     reuse: Reuse
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
-    ttft_ms: float = 0.0
 
 
-@dataclass(eq=False)
+@dataclass(slots=True)
+class Speed:
+    """Measured speed of this machine: exponential moving averages."""
+
+    ms_per_token: float = 2.0
+    step_ms: float = 30.0
+
+    def note_prefill(self, num_tokens: int, ms: float) -> None:
+        """Learn from a prefill that was long enough to tell."""
+        if num_tokens >= 32:
+            self.ms_per_token += 0.3 * (ms / num_tokens - self.ms_per_token)
+
+    def note_decode(self, num_steps: int, ms: float) -> None:
+        """Learn from the steps of one text."""
+        if num_steps:
+            self.step_ms += 0.3 * (ms / num_steps - self.step_ms)
+
+    def tokens_in(self, ms: float) -> int:
+        """How many tokens can be computed in so many milliseconds."""
+        return int(ms / self.ms_per_token)
+
+
 class Engine:
-    """One model with its live sequences."""
+    """One model with its live sequences, chains and stored blocks."""
 
-    runtime: Runtime
-    vocab: Vocab
-    live: int = 4
-    capacity: int = 1024
-    policy: DraftPolicy = field(default_factory=DraftPolicy)
+    def __init__(
+        self,
+        runtime: Runtime,
+        vocab: Vocab,
+        store: BlockStore,
+        *,
+        live: int = 4,
+        move: bool = True,
+        repair_tokens: int = 16,
+    ) -> None:
+        """Put the parts together.
 
-    def __post_init__(self) -> None:
-        self.pool = SequencePool(self._new_sequence, self.live)
-        self.decoder = Decoder(self.runtime, self.vocab, self.policy)
+        Args:
+            runtime: The model.
+            vocab: Its vocabulary.
+            store: Where blocks are kept.
+            live: How many prompts keep their working tensors.
+            move: Whether blocks may be used after another text than their own.
+            repair_tokens: Tokens to recompute at the start of each moved run.
+        """
+        self.runtime = runtime
+        self.store = store
+        self.speed = Speed()
+        self.chains = Chains(runtime, store)
+        self.pool = SequencePool(self._new_sequence, live)
+        self.prefill = Prefill(runtime, store, move, repair_tokens)
+        self._decoder = Decoder(runtime, vocab, DraftPolicy())
         self._index = NgramIndex()
+
+    def num_missing(self, task: Task) -> int:
+        """How many tokens an answer would have to compute."""
+        best, most = None, 0
+        for seq in (*self.pool, *self.chains.sequences()):
+            common = seq.common_prefix(task.tokens)
+            if common >= most:
+                best, most = seq, common
+        if best is None:
+            best = LiveSequence(self.runtime.new_kv(0))
+        fills = self.prefill.plan(best, task.tokens, task.pieces)
+        return len(self.prefill.missing(best, task.tokens, fills))
 
     def answer(self, task: Task) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation."""
         started = time.perf_counter()
-        seq = self.pool.acquire(task.tokens)
-        row, computed = yield from extend(self.runtime, seq, task.tokens)
-        reuse = Reuse(exact=len(seq) - computed, computed=computed)
-        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
+        seq, row, reuse = yield from self._fill(task)
         filled = time.perf_counter()
-        decoded = yield from self.decoder.decode(
+        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
+        decoded = yield from self._decoder.decode(
             seq, row, self._index, task.options, task.stop
         )
-        ended = time.perf_counter()
-        return Outcome(
+        outcome = Outcome(
             decoded,
             reuse,
             prefill_ms=(filled - started) * 1e3,
-            decode_ms=(ended - filled) * 1e3,
-            ttft_ms=(filled - started) * 1e3,
+            decode_ms=(time.perf_counter() - filled) * 1e3,
         )
+        self.speed.note_prefill(reuse.computed, outcome.prefill_ms)
+        self.speed.note_decode(decoded.num_steps, outcome.decode_ms)
+        self.chains.ms_per_token = self.speed.ms_per_token
+        return outcome
+
+    def prepare(self, task: Task) -> Steps[int]:
+        """Idle: bring a live sequence to a prompt, and all of it to exactness."""
+        seq = self._acquire(task)
+        return (yield from repair(self.runtime, seq, task.tokens))
+
+    def warm(self, chain: Chain) -> Steps[int]:
+        """Idle: compute and store the blocks of a document."""
+        return (yield from self.chains.warm(chain, self.pool))
+
+    def forget(self, topic: str) -> None:
+        """Free what a closed document holds."""
+        self.chains.forget(topic)
 
     def clear(self) -> None:
-        """Forget every live sequence."""
+        """Forget everything, stored blocks included."""
         self.pool.clear()
+        self.chains.clear()
+        self.store.clear()
+
+    def _fill(self, task: Task) -> Steps[tuple[LiveSequence, Tensor, Reuse]]:
+        seq = self._acquire(task)
+        row, reuse = yield from self.prefill.run(seq, task.tokens, task.pieces)
+        return seq, row, reuse
+
+    def _acquire(self, task: Task) -> LiveSequence:
+        return self.pool.acquire(task.tokens, self.chains.sequences())
 
     def _new_sequence(self) -> LiveSequence:
-        return LiveSequence(self.runtime.new_kv(self.capacity))
+        return LiveSequence(self.runtime.new_kv(1024))

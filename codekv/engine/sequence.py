@@ -30,7 +30,8 @@ class Grade(IntEnum):
 class LiveSequence:
     """One prompt's tokens, their slots, and the logits after the last prompt token.
 
-    Slot i holds token i at position i.
+    Slot i holds token i at position i. A grade other than COMPUTED marks a slot as
+    approximate.
     """
 
     kv: KVTensors
@@ -59,7 +60,12 @@ class LiveSequence:
             self.logits = {p: row for p, row in self.logits.items() if p < length}
 
     def append(self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED) -> None:
-        """Note tokens whose keys and values have been written behind the last."""
+        """Note tokens whose keys and values have been written behind the last.
+
+        What was computed after an approximate slot inherits its grade.
+        """
+        if grade is Grade.COMPUTED and self.num_exact < len(self):
+            grade = Grade(max(self.grades))
         self.tokens.extend(tokens)
         self.grades.extend(bytes([grade]) * len(tokens))
 
@@ -115,25 +121,34 @@ class SequencePool:
     def __iter__(self) -> Iterator[LiveSequence]:
         return iter(self._sequences)
 
-    def acquire(self, tokens: Sequence[int], spare: int = 64) -> LiveSequence:
+    def acquire(
+        self,
+        tokens: Sequence[int],
+        sources: Sequence[LiveSequence] = (),
+        spare: int = 64,
+    ) -> LiveSequence:
         """The sequence to bring to `tokens`; becomes the most recently used.
 
         Args:
             tokens: The prompt.
+            sources: Other sequences that may be copied from but not changed.
             spare: How many slots behind the common part may be lost without a copy:
                 the last answer and the healed end of a prompt.
         """
-        best = max(self._sequences, key=lambda s: s.common_prefix(tokens), default=None)
-        common = best.common_prefix(tokens) if best else 0
-        if best is None or len(best) - common > spare:
-            fresh = self._vacant(keep=best if common > spare else None)
-            if best is not None and fresh is not best:
-                fresh.copy_prefix(best, common)
-            best = fresh
-        if best in self._sequences:
-            self._sequences.remove(best)
-        self._sequences.append(best)
-        return best
+        best, common = _most_common(self._sequences, tokens)
+        source, more = _most_common(sources, tokens)
+        if source is None or more <= common + spare:
+            source, more = best, common
+        if best is None or source is not best or len(best) - common > spare:
+            chosen = self._vacant(keep=source)
+            if source is not None and source is not chosen:
+                chosen.copy_prefix(source, more)
+        else:
+            chosen = best
+        if chosen in self._sequences:
+            self._sequences.remove(chosen)
+        self._sequences.append(chosen)
+        return chosen
 
     def clear(self) -> None:
         """Free all sequences."""
@@ -142,6 +157,19 @@ class SequencePool:
     def _vacant(self, keep: LiveSequence | None) -> LiveSequence:
         if len(self._sequences) < self._limit:
             return self._make()
-        others = [s for s in self._sequences if s is not keep] or self._sequences
+        others = [s for s in self._sequences if s is not keep]
+        if not others:
+            return self._sequences[0]
         others[0].crop(0)
         return others[0]
+
+
+def _most_common(
+    sequences: Sequence[LiveSequence], tokens: Sequence[int]
+) -> tuple[LiveSequence | None, int]:
+    best, most = None, 0
+    for seq in sequences:
+        common = seq.common_prefix(tokens)
+        if common > most:
+            best, most = seq, common
+    return best, most

@@ -4,8 +4,8 @@ A job is a generator. Each `yield` is a point where it may be set aside or dropp
 after one decoding step or one prefill chunk. Knows nothing of models or text.
 
 Order: the newest request, then older requests, then idle jobs in the order they were
-given. An idle job is set aside whenever a request waits, so idle work costs a
-keystroke at most one step.
+given. An idle job is set aside whenever a request waits, and none runs until requests
+have been absent for a moment, so that fast typing never meets one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,15 @@ class Job(Generic[T]):
 class Worker:
     """Runs jobs on a thread of its own until closed."""
 
-    def __init__(self, name: str = "codekv-engine") -> None:
+    def __init__(self, name: str = "codekv-engine", idle_delay: float = 0.05) -> None:
+        """Start the thread.
+
+        Args:
+            name: The thread's.
+            idle_delay: Seconds without a request before idle work begins.
+        """
+        self._idle_delay = idle_delay
+        self._quiet_since = 0.0
         self._requests: list[Job[Any]] = []
         self._idle: list[Job[Any]] = []
         self._wake = threading.Condition()
@@ -133,20 +141,30 @@ class Worker:
         self._wake.notify_all()
 
     def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not self._closed and self.is_idle:
-                    self._wake.wait()
-                queue = self._requests or self._idle
-                if not queue:
-                    return
-                # Cancelled ones first: their waiters should hear of it at once.
-                dropped = next((job for job in queue if job.cancelled), None)
-                newest = self._requests[-1] if self._requests else self._idle[0]
-                job = dropped or newest
+        while (job := self._next()) is not None:
             if self._step(job):
                 with self._wake:
-                    queue.remove(job)
+                    (self._idle if job.idle else self._requests).remove(job)
+                    if not job.idle:
+                        self._quiet_since = time.perf_counter()
+
+    def _next(self) -> Job[Any] | None:
+        """Wait for the job to advance; None when closed and nothing is left."""
+        with self._wake:
+            while True:
+                for queue in (self._requests, self._idle):
+                    # Cancelled ones first: their waiters should hear of it at once.
+                    for job in queue:
+                        if job.cancelled:
+                            return job
+                if self._requests:
+                    return self._requests[-1]
+                if self._closed:
+                    return None
+                wait = self._quiet_since + self._idle_delay - time.perf_counter()
+                if self._idle and wait <= 0:
+                    return self._idle[0]
+                self._wake.wait(wait if self._idle else None)
 
     def _step(self, job: Job[Any]) -> bool:
         """Advance a job by one step; whether it is over."""

@@ -1,0 +1,79 @@
+"""Working slots to canonical planes and back.
+
+Canonical keys have no position and no projection bias, so a block can be used
+anywhere and quantises well. All layers are turned in one pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from codekv.engine.sequence import LiveSequence
+    from codekv.model.runtime import Runtime
+
+Planes = list["tuple[Tensor, Tensor]"]
+
+
+def read_block(runtime: Runtime, seq: LiveSequence, start: int, stop: int) -> Planes:
+    """Canonical float32 planes of slots [start, stop), on the CPU; copies."""
+    keys, values = [], []
+    for layer in range(runtime.spec.num_layers):
+        keys_HTD, values_HTD = seq.kv.read(layer, start, stop)
+        keys.append(keys_HTD.float().cpu())
+        values.append(values_HTD.float().cpu().clone())
+    rope = runtime.rope
+    if rope is not None:
+        positions = torch.arange(start, stop)
+        keys = _all_layers(keys, lambda k: rope.unrotate(k, positions))
+    else:
+        keys = [k.clone() for k in keys]
+    if runtime.key_bias_LHD is not None:
+        for layer, bias_HD in enumerate(runtime.key_bias_LHD):
+            keys[layer] = keys[layer] - bias_HD.float().cpu()[:, None]
+    return list(zip(keys, values, strict=True))
+
+
+def write_blocks(
+    runtime: Runtime,
+    seq: LiveSequence,
+    parts: Sequence[tuple[int, Planes]],
+) -> None:
+    """Put planes at the slots (= positions) they begin at; overwrites."""
+    slots = torch.cat(
+        [torch.arange(start, start + p[0][0].shape[1]) for start, p in parts]
+    )
+    layers = range(runtime.spec.num_layers)
+    keys = [torch.cat([p[layer][0] for _, p in parts], dim=1) for layer in layers]
+    if runtime.key_bias_LHD is not None:
+        for layer, bias_HD in enumerate(runtime.key_bias_LHD):
+            keys[layer] = keys[layer] + bias_HD.float().cpu()[:, None]
+    rope = runtime.rope
+    if rope is not None:
+        keys = _all_layers(keys, lambda k: rope.rotate(k, slots))
+    device = seq.kv.keys[0].device
+    index = slots.to(device)
+    for layer in layers:
+        values = torch.cat([p[layer][1] for _, p in parts], dim=1)
+        key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
+        key_store.index_copy_(1, index, keys[layer].to(device, key_store.dtype))
+        value_store.index_copy_(1, index, values.to(device, value_store.dtype))
+
+
+def slice_planes(planes: Planes, start: int, stop: int) -> Planes:
+    """Tokens [start, stop) of a block; views."""
+    return [(keys[:, start:stop], values[:, start:stop]) for keys, values in planes]
+
+
+def _all_layers(keys: list[Tensor], turn: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    """Apply a per-token turn to all layers at once where their shapes agree."""
+    if len({k.shape for k in keys}) != 1:
+        return [turn(k) for k in keys]
+    heads = keys[0].shape[0]
+    return list(turn(torch.cat(keys)).split(heads))

@@ -1,0 +1,157 @@
+"""Work for the pauses: make approximate slots exact, compute and store blocks ahead.
+
+Generators for the worker's idle queue; a step is at most `IDLE_CHUNK` tokens, so a
+keystroke waits at most that long. Nothing here touches what a request needs: chains
+have sequences of their own, and repair overwrites a slot only with its exact value.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codekv.engine.canonical import read_block
+from codekv.engine.sequence import LiveSequence
+from codekv.storage.blockstore import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from codekv.engine.worker import Steps
+    from codekv.model.runtime import Runtime
+    from codekv.storage.blockstore import BlockStore
+
+IDLE_CHUNK = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A document's tokens as one sequence, cut into blocks.
+
+    Attributes:
+        topic: The document.
+        tokens: Begins with what stands before the first block (a marker), if any.
+        cuts: Ascending slots at which blocks begin; the last one ends at the end.
+        classes: One syntax class per token, for the codec.
+        persist: Whether its blocks may reach the disk.
+    """
+
+    topic: str
+    tokens: tuple[int, ...]
+    cuts: tuple[int, ...]
+    classes: bytes
+    persist: bool
+
+
+class Chains:
+    """Exact sequences of whole documents, for a bounded number of documents."""
+
+    def __init__(self, runtime: Runtime, store: BlockStore, limit: int = 2) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._limit = limit
+        self._sequences: OrderedDict[str, LiveSequence] = OrderedDict()
+        self.ms_per_token = 2.0
+
+    def sequences(self) -> list[LiveSequence]:
+        """All chains; every slot in them is exact."""
+        return list(self._sequences.values())
+
+    def warm(self, chain: Chain, sources: Iterable[LiveSequence] = ()) -> Steps[int]:
+        """Compute a document's chain and store its blocks.
+
+        Args:
+            chain: The document.
+            sources: Sequences whose exact slots may be copied instead of computed.
+
+        Returns:
+            How many tokens were computed.
+        """
+        seq = self._sequence(chain.topic)
+        seq.crop(seq.common_prefix(chain.tokens))
+        for source in sources:
+            common = min(source.common_prefix(chain.tokens), source.num_exact)
+            if common > len(seq) + IDLE_CHUNK:
+                seq.copy_prefix(source, common)
+        seq.reserve(len(chain.tokens))
+        yield from self._store_blocks(seq, chain)
+        computed = 0
+        while len(seq) < len(chain.tokens):
+            part = chain.tokens[len(seq) : len(seq) + IDLE_CHUNK]
+            self._runtime.forward(seq.kv, part, len(seq), "none")
+            seq.append(part)
+            computed += len(part)
+            yield
+        yield from self._store_blocks(seq, chain)
+        return computed
+
+    def forget(self, topic: str) -> None:
+        """Free a document's chain; its stored blocks stay."""
+        self._sequences.pop(topic, None)
+
+    def clear(self) -> None:
+        """Free all chains."""
+        self._sequences.clear()
+
+    def _sequence(self, topic: str) -> LiveSequence:
+        seq = self._sequences.pop(topic, None)
+        if seq is None:
+            if len(self._sequences) >= self._limit:
+                _, seq = self._sequences.popitem(last=False)
+                seq.crop(0)
+            else:
+                seq = LiveSequence(self._runtime.new_kv(1024))
+        self._sequences[topic] = seq
+        return seq
+
+    def _store_blocks(self, seq: LiveSequence, chain: Chain) -> Steps[None]:
+        """Store each whole block that the sequence holds and the store lacks."""
+        start = chain.cuts[0] if chain.cuts else 0
+        parent = self._store.ref(None, chain.tokens[:start]).chain if start else None
+        for lo, hi in zip(chain.cuts, chain.cuts[1:], strict=False):
+            if hi > len(seq):
+                return
+            ref = self._store.ref(parent, chain.tokens[lo:hi])
+            parent = ref.chain
+            hit = self._store.match([ref])[0]
+            if hit is not None and hit.kind == "chain":
+                continue
+            facts = Facts(
+                chain.classes[lo:hi],
+                cost_s=(hi - lo) * self.ms_per_token / 1e3,
+                persist=chain.persist,
+            )
+            self._store.put(ref, read_block(self._runtime, seq, lo, hi), facts)
+            yield
+
+
+def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[int]:
+    """Recompute, left to right, whatever is not exact in `seq` up to `tokens`' end.
+
+    Stops silently when the sequence has moved on to another prompt.
+
+    Returns:
+        How many tokens were computed.
+    """
+    computed = 0
+    seq.reserve(len(tokens))
+    while seq.common_prefix(tokens) >= (start := min(seq.num_exact, len(tokens))):
+        if start >= len(tokens):
+            break
+        part = tokens[start : start + IDLE_CHUNK]
+        stop = start + len(part)
+        logits = runtime.forward(
+            seq.kv, part, start, "last" if stop == len(tokens) else "none"
+        )
+        held = min(stop, len(seq)) - start
+        seq.grades[start : start + held] = bytes(held)
+        seq.append(part[held:])
+        if logits is not None:
+            seq.logits = {len(tokens) - 1: logits[-1]}
+        elif len(tokens) - 1 in seq.logits and stop <= len(tokens):
+            # The row was computed from slots that have just changed.
+            seq.logits = {}
+        computed += len(part)
+        yield
+    return computed
