@@ -34,14 +34,12 @@ class Plan:
         pace: Whether to wait between keystrokes as a person does.
         max_asks: Stop a trace after the episode in which so many questions were
             asked; None for all.
-        every: Ask only every so many questions; for targets without memory.
         settle: Upper limit of seconds for the reading steps of a trace.
     """
 
     name: str
     pace: Pace = "max"
     max_asks: int | None = None
-    every: int = 1
     settle: float = 30.0
 
 
@@ -70,8 +68,8 @@ class Replay:
         self._journal = journal
         self._progress = progress
         self._started = False
+        self._asks = 0
         self._begin = time.monotonic()
-        self._process = psutil.Process()
 
     async def __aenter__(self) -> Replay:
         return self
@@ -80,9 +78,14 @@ class Replay:
         if self._started:
             await self._target.close()
 
-    async def play(self, trace: Trace) -> list[Sample]:
-        """Replay a trace's episodes, except those in the journal."""
+    async def play(self, trace: Trace, every: int = 1) -> list[Sample]:
+        """Replay a trace's episodes, except those in the journal.
+
+        With `every`, only every so many questions are asked, which is enough for
+        targets that remember nothing.
+        """
         plan, asked = self._plan, 0
+        self._asks = 0
         self._progress.trace(plan.name, trace.name, len(trace.episodes))
         samples: list[Sample] = []
         for episode in trace.episodes:
@@ -91,24 +94,26 @@ class Replay:
             key = (plan.name, f"{trace.name} {trace.digest}", episode.name)
             done = self._journal.get(key)
             if done is None:
-                done = await self._episode(episode)
+                done = await self._episode(episode, every)
                 self._journal.add(key, done)
             asked += len(done)
+            self._asks += episode.num_asks
             samples.extend(done)
             self._progress.episode(done)
         return samples
 
-    async def _episode(self, episode: Episode) -> list[Sample]:
+    async def _episode(self, episode: Episode, every: int) -> list[Sample]:
         if not self._started:
             await self._target.start()
             self._started = True
         samples: list[Sample] = []
-        asks = 0
+        index = 0
         for step in episode.steps:
             if isinstance(step, Ask):
-                if asks % self._plan.every == 0:
-                    samples.append(await self._ask(step, episode, asks))
-                asks += 1
+                # Counted over the whole trace, so that every phase gets its turn.
+                if (self._asks + index) % every == 0:
+                    samples.append(await self._ask(step, episode, index))
+                index += 1
             else:
                 await self._step(step)
         return samples
@@ -135,6 +140,6 @@ class Replay:
         answer = await self._target.ask(step)
         latency = (time.perf_counter() - began) * 1000
         at_s = time.monotonic() - self._begin
-        rss = self._process.memory_info().rss / 2**20
+        rss = psutil.Process(self._target.pid).memory_info().rss / 2**20
         place = (episode.name, index, step.label)
         return make_sample(place, at_s, latency, answer, rss)

@@ -7,6 +7,7 @@ is what happened before.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -51,6 +52,10 @@ class Target(Protocol):
 
     async def close(self) -> None:
         """End and free everything."""
+
+    @property
+    def pid(self) -> int:
+        """The process whose memory counts."""
 
 
 class Documents:
@@ -154,3 +159,8 @@ class ServiceTarget:
         if self._service is not None:
             await self._service.close()
             self._service = None
+
+    @property
+    def pid(self) -> int:
+        """See `Target`."""
+        return os.getpid()

@@ -9,6 +9,7 @@ mistake never switches completion off.
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,13 +141,26 @@ class Problem:
 
 
 def data_dir() -> Path:
-    """Where models live."""
-    return Path(platformdirs.user_data_dir("codekv", appauthor=False))
+    """Where models live; `CODEKV_DATA_DIR` overrides it."""
+    chosen = os.environ.get("CODEKV_DATA_DIR")
+    return (
+        Path(chosen)
+        if chosen
+        else Path(platformdirs.user_data_dir("codekv", appauthor=False))
+    )
 
 
 def cache_dir() -> Path:
-    """Where stored blocks live; may be deleted at any time."""
-    return Path(platformdirs.user_cache_dir("codekv", appauthor=False))
+    """Where stored blocks live; may be deleted at any time.
+
+    `CODEKV_CACHE_DIR` overrides it: measurements must not mix with a user's blocks.
+    """
+    chosen = os.environ.get("CODEKV_CACHE_DIR")
+    return (
+        Path(chosen)
+        if chosen
+        else Path(platformdirs.user_cache_dir("codekv", appauthor=False))
+    )
 
 
 def user_config_dir() -> Path:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from random import Random
 
@@ -238,13 +239,17 @@ class Recorder:
     async def close(self):
         self.calls.append("close")
 
+    @property
+    def pid(self):
+        return os.getpid()
 
-async def play(target, plan, journal, names):
+
+async def play(target, plan, journal, names, every=1):
     async with Replay(target, plan, journal, Silent()) as replay:
         return [
             s
             for n in names
-            for s in await replay.play(traces.build(n, FILES, 2, seed=1))
+            for s in await replay.play(traces.build(n, FILES, 2, seed=1), every)
         ]
 
 
@@ -276,6 +281,11 @@ async def test_a_resumed_replay_asks_only_what_is_missing(tmp_path):
 async def test_targets_without_memory_may_be_asked_every_third_time():
     target = Recorder()
     samples = await play(
-        target, Plan("fresh", every=3), Journal(None, "r"), ["type-line"]
+        target, Plan("fresh"), Journal(None, "r"), ["type-line"], every=3
     )
     assert [sample.index for sample in samples] == [0, 3, 6, 9, 12] * 2
+    target = Recorder()
+    samples = await play(
+        target, Plan("fresh"), Journal(None, "r"), ["type-line"], every=4
+    )
+    assert [sample.index for sample in samples] == [0, 4, 8, 12, 1, 5, 9, 13]

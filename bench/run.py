@@ -1,0 +1,233 @@
+"""One benchmark run: plan the traces, replay them against every target, sum up.
+
+The targets run one after another, so that one model at a time is in memory and no
+measurement disturbs another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from bench import corpus, host, traces
+from bench.replay import Plan, Replay
+from bench.summary import overall_hit_rate, trace_summary
+from codekv.config import cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from bench.replay import Pace, Progress
+    from bench.sample import Journal, Sample
+    from bench.target import Target
+    from bench.trace import Trace
+
+SCHEMA = 1
+MAIN = "codekv"
+FRESH = "fresh"
+QUICK_TRACES = ("type-line", "edit-above", "jump")
+"""What baselines replay in a quick run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to measure.
+
+    Attributes:
+        root: The folder whose files are edited.
+        names: Traces, in order; all where empty.
+        files: At most so many files are edited.
+        episodes: Episodes per trace; None takes the defaults.
+        pace: `human` waits between keystrokes.
+        quick: A look instead of a measurement.
+        baseline_asks: Questions per trace for baselines with memory.
+        fresh_asks: Questions per trace for the fresh run.
+    """
+
+    root: Path
+    names: tuple[str, ...] = ()
+    files: int = 12
+    episodes: int | None = None
+    seed: int = 1
+    pace: Pace = "max"
+    quick: bool = False
+    baseline_asks: int = 12
+    fresh_asks: int = 8
+
+    def num_episodes(self, name: str) -> int:
+        """How many episodes a trace gets; `type-line` carries the main claim."""
+        if self.episodes is not None:
+            return self.episodes
+        if self.quick:
+            return 4 if name == "type-line" else 1
+        return 20 if name == "type-line" else 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A target by name; made when its turn comes."""
+
+    name: str
+    make: Callable[[], Target]
+
+
+@dataclass(slots=True)
+class Result:
+    """Samples by target and trace, as far as the run came."""
+
+    traces: tuple[Trace, ...]
+    samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
+    partial: bool = False
+
+
+def plan(options: Options) -> tuple[Trace, ...]:
+    """Write the traces of a run.
+
+    Raises:
+        UsageError: Unknown trace, or no source files.
+    """
+    rng = Random(options.seed)
+    files = corpus.sample(corpus.load(options.root), options.files, rng)
+    names = options.names or tuple(traces.TRACES)
+    built = [
+        traces.build(name, files, options.num_episodes(name), options.seed)
+        for name in names
+    ]
+    return tuple(trace for trace in built if trace.episodes)
+
+
+def run_id(options: Options, config: Mapping[str, Any], built: Sequence[Trace]) -> str:
+    """Name a run by everything that its samples depend on."""
+    chosen = {key: str(value) for key, value in asdict(options).items()}
+    digests = [trace.digest for trace in built]
+    text = json.dumps([chosen, config, digests], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def scratch(run: str) -> Path:
+    """The folder of one run's journal and block store."""
+    return cache_dir() / "bench" / run
+
+
+async def execute(
+    options: Options,
+    built: tuple[Trace, ...],
+    entrants: Sequence[Entrant],
+    journal: Journal,
+    progress: Progress,
+) -> Result:
+    """Replay all traces against all entrants; a cancelled run gives what it has."""
+    result = Result(built)
+    try:
+        for entrant in entrants:
+            held = result.samples.setdefault(entrant.name, {})
+            replay = Replay(
+                entrant.make(), plan_for(entrant.name, options), journal, progress
+            )
+            async with replay:
+                for trace in _chosen(entrant.name, built, options):
+                    every = _every(entrant.name, trace, options)
+                    held[trace.name] = await replay.play(trace, every)
+    except asyncio.CancelledError:
+        result.partial = True
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        _collect(result, entrants, journal)
+    return result
+
+
+def plan_for(name: str, options: Options) -> Plan:
+    """How one entrant is replayed."""
+    settle = 2.0 if options.quick else 30.0
+    if name == MAIN:
+        return Plan(name, options.pace, settle=settle)
+    if name == FRESH:
+        return Plan(name)
+    return Plan(name, max_asks=options.baseline_asks)
+
+
+def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON of a run; `about` is merged in (host, model, speed, command, …)."""
+    twin = result.samples.get(FRESH, {})
+    rows = [
+        trace_summary(name, samples, twin.get(name, ()))
+        for name, samples in result.samples.get(MAIN, {}).items()
+        if samples
+    ]
+    baselines = [
+        {
+            "name": name,
+            "traces": [
+                trace_summary(trace, samples)
+                for trace, samples in played.items()
+                if samples
+            ],
+        }
+        for name, played in result.samples.items()
+        if name != MAIN
+    ]
+    hit_rate = overall_hit_rate(rows)
+    return {
+        "schema": SCHEMA,
+        "partial": result.partial,
+        **about,
+        "host": host.facts(),
+        "digests": {trace.name: trace.digest for trace in result.traces},
+        "hit_rate": hit_rate,
+        "traces": rows,
+        "baselines": baselines,
+        "series": _series(result),
+    }
+
+
+def remove(run: str) -> None:
+    """Delete a finished run's scratch folder."""
+    shutil.rmtree(scratch(run), ignore_errors=True)
+
+
+def _chosen(name: str, built: Sequence[Trace], options: Options) -> tuple[Trace, ...]:
+    if name in {MAIN, FRESH} or not options.quick:
+        return tuple(built)
+    return tuple(trace for trace in built if trace.name in QUICK_TRACES)
+
+
+def _every(name: str, trace: Trace, options: Options) -> int:
+    if name != FRESH:
+        return 1
+    return max(1, round(trace.num_asks / options.fresh_asks))
+
+
+def _collect(result: Result, entrants: Sequence[Entrant], journal: Journal) -> None:
+    """Fill in what the journal has of the interrupted trace."""
+    for entrant in entrants:
+        held = result.samples.setdefault(entrant.name, {})
+        for trace in result.traces:
+            samples = [
+                sample
+                for episode in trace.episodes
+                for sample in journal.get(
+                    (entrant.name, f"{trace.name} {trace.digest}", episode.name)
+                )
+                or ()
+            ]
+            if samples:
+                held[trace.name] = samples
+
+
+def _series(result: Result) -> dict[str, list[list[Any]]]:
+    """Per trace, one short row per request: what the plots are drawn from."""
+    return {
+        name: [
+            [s.at_s, s.latency, s.context, s.exact, s.restored, s.moved]
+            + [s.computed, s.rss_mb, s.label]
+            for s in samples
+        ]
+        for name, samples in result.samples.get(MAIN, {}).items()
+    }

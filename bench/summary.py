@@ -1,0 +1,131 @@
+"""Samples to the numbers of the report: percentiles, rates, spread.
+
+Pure functions of samples; the JSON they give is documented in `README.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bench.sample import Sample
+
+Values = list[float]
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The value below which `share` of the values lie; 0 for none, interpolated."""
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def spread(values: Iterable[float], *shares: str) -> dict[str, float]:
+    """Percentiles by name: `p50`, `p95`, `p99`, `max`."""
+    known = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    ordered = list(values)
+    return {name: round(percentile(ordered, known[name]), 2) for name in shares}
+
+
+def quartiles(values: Iterable[float]) -> dict[str, float]:
+    """The middle half's borders, as a measure of spread."""
+    ordered = list(values)
+    low, high = percentile(ordered, 0.25), percentile(ordered, 0.75)
+    return {"q1": round(low, 2), "q3": round(high, 2)}
+
+
+def trace_summary(
+    name: str, samples: Sequence[Sample], twin: Sequence[Sample] = ()
+) -> dict[str, Any]:
+    """One row of `traces`; `twin` are fresh runs of some of the same questions."""
+    model = [sample for sample in samples if sample.source == "model"]
+    context = sum(sample.context for sample in model)
+    computed = sum(sample.computed for sample in model)
+    shares = [s.computed / s.context for s in model if s.context]
+    row: dict[str, Any] = {
+        "name": name,
+        "requests": len(samples),
+        "context_tokens": spread((s.context for s in model), "p50", "max"),
+        "latency_ms": spread((s.latency for s in samples), "p50", "p95", "p99", "max")
+        | quartiles(s.latency for s in samples),
+        "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
+        "prefill_ms": spread((s.prefill for s in model), "p50", "p95"),
+        "decode_ms": spread((s.decode for s in model), "p50", "p95"),
+        "tokens_computed": spread((s.computed for s in model), "p50", "p95", "max"),
+        "computed_share": {
+            "p50": round(percentile(shares, 0.5), 5),
+            "p95": round(percentile(shares, 0.95), 5),
+        },
+        "tokens_generated": spread((s.generated for s in model), "p50", "p95"),
+        "decode_ms_per_step": round(_per_step(model), 2),
+        "hit_rate": round(1 - computed / context, 5) if context else None,
+        "grades": {
+            grade: sum(getattr(s, grade) for s in model)
+            for grade in ("exact", "restored", "moved", "computed")
+        },
+        "offered": round(_mean(bool(s.text) for s in samples), 4),
+        "sources": dict(Counter(s.source for s in samples).most_common()),
+        "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
+        "labels": {
+            label: _label([s for s in samples if s.label == label])
+            for label in dict.fromkeys(s.label for s in samples)
+        },
+        "same_as_fresh": None,
+        "compared_with_fresh": 0,
+    }
+    pairs = paired(samples, twin)
+    if pairs:
+        same = _mean(one.text == other.text for one, other in pairs)
+        row["same_as_fresh"] = round(same, 4)
+        row["compared_with_fresh"] = len(pairs)
+    return row
+
+
+def paired(
+    samples: Sequence[Sample], twin: Sequence[Sample]
+) -> list[tuple[Sample, Sample]]:
+    """The same questions in two runs."""
+    other = {(sample.episode, sample.index): sample for sample in twin}
+    keys = [(sample.episode, sample.index) for sample in samples]
+    return [
+        (sample, other[key])
+        for sample, key in zip(samples, keys, strict=True)
+        if key in other
+    ]
+
+
+def overall_hit_rate(rows: Iterable[dict[str, Any]]) -> float | None:
+    """Share of context tokens that were not computed, over all traces."""
+    grades: Counter[str] = Counter()
+    for row in rows:
+        grades.update(row["grades"])
+    total = grades.total()
+    return round(1 - grades["computed"] / total, 5) if total else None
+
+
+def _label(samples: Sequence[Sample]) -> dict[str, Any]:
+    model = [sample for sample in samples if sample.source == "model"]
+    return {
+        "requests": len(samples),
+        "latency_ms": spread((s.latency for s in samples), "p50", "p95"),
+        "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
+        "tokens_computed": spread((s.computed for s in model), "p50", "p95"),
+    }
+
+
+def _per_step(samples: Sequence[Sample]) -> float:
+    steps = sum(sample.steps for sample in samples)
+    return sum(sample.decode for sample in samples) / steps if steps else 0.0
+
+
+def _mean(values: Iterable[bool]) -> float:
+    held = list(values)
+    return sum(held) / len(held) if held else 0.0
