@@ -15,13 +15,16 @@ import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from codekv.config import data_dir
-from codekv.errors import ModelFormatError, ModelNotFoundError, StorageError
+from codekv.errors import (
+    CodekvError,
+    ModelFormatError,
+    ModelNotFoundError,
+    StorageError,
+)
 from codekv.tokens.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -107,7 +110,7 @@ def open_model(name: str) -> StoredModel:
         source=str(manifest["source"]),
         source_sha256=manifest["source_sha256"],
         family=str(manifest["family"]),
-        num_bytes=sum(facts["size"] for facts in manifest["files"].values()),
+        num_bytes=sum(path.stat().st_size for path in folder.iterdir()),
     )
 
 
@@ -207,7 +210,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, CodekvError):
             raise
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             line = f"the disk is full at {folder}; free 3 GB and run the command again"
@@ -219,6 +222,9 @@ def disk_errors(folder: Path) -> Iterator[None]:
 def _convert(
     name: str, source: str, sha256: str | None, write: Callable[[Path], None]
 ) -> StoredModel:
+    # It imports torch, which looking into the store must not.
+    from codekv.model.int8 import write_int8
+
     root = models_dir()
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)
@@ -228,7 +234,7 @@ def _convert(
         try:
             write(partial)
             load_tokenizer(partial)
-            _add_int8(partial)
+            write_int8(partial)
             _write_json(partial / MANIFEST, _manifest(partial, name, source, sha256))
             _put_in_place(partial, root / name)
         finally:
@@ -236,18 +242,15 @@ def _convert(
     return open_model(name)
 
 
-def _add_int8(folder: Path) -> None:
-    if find_spec("codekv.model.int8"):
-        import_module("codekv.model.int8").write_int8(folder)
-
-
 def _manifest(
     folder: Path, name: str, source: str, sha256: str | None
 ) -> dict[str, Any]:
     config = json.loads((folder / CONFIG).read_bytes())
+    # The int8 file is left out: the runtime may write it anew at any time.
+    paths = [folder / file for file in (CONFIG, TOKENIZER, WEIGHTS)]
     files = {
         path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)}
-        for path in sorted(folder.iterdir())
+        for path in paths
     }
     return {
         "format": FORMAT,
