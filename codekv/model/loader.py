@@ -1,0 +1,196 @@
+"""A store folder becomes a `Runtime`.
+
+Chooses the own decoder or the transformers adapter, the device, and what the weights
+are computed in. Imports transformers only for the adapter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import torch
+
+from codekv.errors import ModelFormatError
+from codekv.model import architecture
+from codekv.model.decoder import Decoder, Ends
+from codekv.model.int8 import WEIGHTS_FILE, int8_tensors, open_int8, write_int8
+from codekv.model.kernels import Fbgemm
+from codekv.model.layers import (
+    MATRICES,
+    Dense,
+    Layer,
+    head_name,
+    neighbours,
+    read_layer,
+)
+from codekv.model.linear import DenseLinear, Int8Linear, Linear
+from codekv.model.runtime import ModelSpec
+from codekv.model.weights import WeightsFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from codekv.config import ModelConfig
+    from codekv.model.architecture import Architecture
+    from codekv.model.runtime import Runtime
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
+    """Load the model of a store folder.
+
+    Raises:
+        ModelFormatError: The folder is damaged, or asks for what cannot be run.
+    """
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    values = architecture.read_config(folder)
+    arch = architecture.parse(values)
+    if arch is None or config.runtime == "transformers":
+        raise ModelFormatError(f"{folder} is of a kind that cannot be run yet")
+    device = choose_device(config.device)
+    compute = choose_compute(config.compute, device)
+    weights = WeightsFile(folder / WEIGHTS_FILE)
+    if compute == "int8":
+        layers, norm, head = _load_int8(folder, weights, arch)
+    else:
+        layers, norm, head = _load_dense(weights, arch, _DTYPES[compute], device)
+    embedding = weights.map("model.embed_tokens.weight")
+    if device != "cpu":
+        embedding = embedding.to(device, _DTYPES[compute])
+    bias = _key_bias(weights, arch)
+    heads = (arch.num_kv_heads, arch.head_dim, arch.head_dim)
+    spec = ModelSpec(
+        name=config.name,
+        family=arch.family,
+        kv_shapes=(heads,) * arch.num_layers,
+        vocab_size=arch.vocab_size,
+        max_positions=arch.max_positions,
+        compute=compute,
+        device=device,
+        fingerprint=fingerprint(folder, compute),
+        movable=(True,) * arch.num_layers,
+        key_bias=bias is not None,
+        eos_ids=arch.eos_ids,
+    )
+    kv_dtype = torch.float32 if compute == "int8" else _DTYPES[compute]
+    return Decoder(spec, arch, layers, Ends(embedding, norm, head, bias), kv_dtype)
+
+
+def choose_device(wanted: str) -> str:
+    """Resolve `auto`, and refuse a device that torch cannot use."""
+    has_cuda = torch.cuda.is_available()  # also true for ROCm builds
+    has_mps = torch.backends.mps.is_available()
+    if wanted == "auto":
+        return "cuda" if has_cuda else "mps" if has_mps else "cpu"
+    if (wanted == "cuda" and not has_cuda) or (wanted == "mps" and not has_mps):
+        raise ModelFormatError(
+            f'model.device is "{wanted}", but torch {torch.__version__} finds none; '
+            'set it to "auto"'
+        )
+    return wanted
+
+
+def choose_compute(wanted: str, device: str) -> str:
+    """Resolve `auto`: int8 on a processor, half precision on an accelerator."""
+    if wanted == "auto":
+        return "int8" if device == "cpu" else "fp16"
+    if wanted == "int8" and device != "cpu":
+        return "fp16"
+    return wanted
+
+
+def fingerprint(folder: Path, compute: str) -> str:
+    """Digest of everything that makes keys and values incompatible."""
+    digest = hashlib.sha256(f"{torch.__version__} {compute} 1".encode())
+    for name in ("config.json", "tokenizer.json"):
+        path = folder / name
+        if path.is_file():
+            digest.update(path.read_bytes())
+    with (folder / WEIGHTS_FILE).open("rb") as file:
+        size = file.seek(0, 2)
+        for part in range(64):
+            file.seek(size * part // 64)
+            digest.update(file.read(4096))
+    digest.update(str(size).encode())
+    return digest.hexdigest()
+
+
+def _load_int8(
+    folder: Path, weights: WeightsFile, arch: Architecture
+) -> tuple[list[Layer[Linear]], Tensor, Linear]:
+    file = open_int8(folder, weights)
+    if file is None:
+        try:
+            write_int8(folder)
+            file = open_int8(folder, weights)
+        except OSError:
+            file = None
+    read: Callable[[str], Tensor]
+    if file is not None:
+        names = set(file.names)
+        read = file.read
+    else:
+        tensors = dict(int8_tensors(weights, arch))
+        names = set(tensors)
+        read = tensors.__getitem__
+
+    def matrix(name: str) -> Linear:
+        bias = read(f"{name}.bias") if f"{name}.bias" in names else None
+        product = Fbgemm(read(f"{name}.rows"), read(f"{name}.scale"))
+        return Int8Linear(product, bias)
+
+    def layer(index: int) -> Layer[Linear]:
+        return Layer(
+            **{name: matrix(f"{index}.{name}") for name in MATRICES},
+            attention_norm=read(f"{index}.attention_norm"),
+            mlp_norm=read(f"{index}.mlp_norm"),
+        )
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        head = pool.submit(matrix, "head")
+        layers = list(pool.map(layer, range(arch.num_layers)))
+        return layers, read("norm"), head.result()
+
+
+def _load_dense(
+    weights: WeightsFile, arch: Architecture, dtype: torch.dtype, device: str
+) -> tuple[list[Layer[Linear]], Tensor, Linear]:
+    def linear(dense: Dense) -> Linear:
+        bias = None if dense.bias is None else dense.bias.to(device)
+        return DenseLinear(dense.weight.to(device, dtype), bias)
+
+    layers: list[Layer[Linear]] = []
+    for index in range(arch.num_layers):
+        layer = read_layer(weights, arch, index)
+        layers.append(
+            Layer(
+                **{name: linear(getattr(layer, name)) for name in MATRICES},
+                attention_norm=layer.attention_norm.to(device),
+                mlp_norm=layer.mlp_norm.to(device),
+            )
+        )
+    norm = weights.read("model.norm.weight").to(device, torch.float32)
+    head = linear(Dense(weights.read(head_name(weights, arch)), None))
+    return layers, norm, head
+
+
+def _key_bias(weights: WeightsFile, arch: Architecture) -> list[Tensor] | None:
+    names = [
+        f"model.layers.{index}.self_attn.k_proj.bias"
+        for index in range(arch.num_layers)
+    ]
+    if any(name not in weights for name in names):
+        return None
+    return [
+        neighbours(weights.read(name).to(torch.float32), arch.head_dim).view(
+            arch.num_kv_heads, arch.head_dim
+        )
+        for name in names
+    ]
