@@ -1,0 +1,167 @@
+"""A tiny real transformer for tests: random weights, bytes as tokens, no downloads.
+
+Two layers with rotary attention, a key bias and grouped heads, written as plainly as
+possible: it is a slow twin of the engine's runtimes, not a fast path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from codekv.model.rope import Rope
+from codekv.model.runtime import Logits, ModelSpec
+from codekv.storage.tensors import KVTensors
+from codekv.tokens.tokenizer import Encoding, Fim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+WIDTH, HEADS, KV_HEADS, HEAD, LAYERS, VOCAB = 32, 4, 2, 8, 2, 260
+PRE, SUF, MID, END = 256, 257, 258, 259
+
+
+class ByteTokenizer:
+    """One token per byte, and four markers."""
+
+    vocab_size = VOCAB
+    fim: Fim | None = Fim(PRE, SUF, MID, (END,))
+    bos_id: int | None = None
+    special_ids = frozenset({PRE, SUF, MID, END})
+    fingerprint = "bytes"
+
+    def encode(self, data: bytes) -> Encoding:
+        """One token per byte."""
+        return Encoding(tuple(data), tuple(range(1, len(data) + 1)))
+
+    def token_bytes(self, token: int) -> bytes:
+        """The byte, or nothing for a marker."""
+        return bytes([token]) if token < PRE else b""
+
+    def decode(self, tokens: Sequence[int]) -> bytes:
+        """Concatenate."""
+        return b"".join(map(self.token_bytes, tokens))
+
+    def allowed(self, need: bytes) -> Sequence[int]:
+        """The one token that begins what is needed."""
+        return list(need[:1]) if need else list(range(PRE))
+
+
+class TinyRuntime:
+    """A `Runtime` of two random layers in float32."""
+
+    def __init__(self, seed: int = 0) -> None:
+        make = torch.Generator().manual_seed(seed)
+
+        def random(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=make) / shape[-1] ** 0.5
+
+        self.spec = ModelSpec(
+            name="tiny",
+            family="tiny",
+            kv_shapes=((KV_HEADS, HEAD, HEAD),) * LAYERS,
+            vocab_size=VOCAB,
+            max_positions=4096,
+            compute="fp32",
+            device="cpu",
+            fingerprint=f"tiny-{seed}",
+            movable=(True,) * LAYERS,
+            key_bias=True,
+            eos_ids=(END,),
+        )
+        self.rope: Rope | None = Rope(
+            1.0 / 100.0 ** (torch.arange(0, HEAD, 2).float() / HEAD)
+        )
+        self._embedding = random(VOCAB, WIDTH) * WIDTH**0.5
+        self._layers = [
+            (
+                random(HEADS * HEAD, WIDTH) * 2,
+                random(KV_HEADS * HEAD, WIDTH) * 2,
+                random(KV_HEADS * HEAD, WIDTH),
+                random(WIDTH, HEADS * HEAD),
+            )
+            for _ in range(LAYERS)
+        ]
+        self.key_bias_LHD: list[Tensor] | None = [
+            random(KV_HEADS, HEAD) * 5 for _ in range(LAYERS)
+        ]
+        self.num_forward = 0
+
+    def new_kv(self, capacity: int) -> KVTensors:
+        """Allocate working tensors."""
+        shapes = list(self.spec.kv_shapes)
+        return KVTensors(shapes, capacity, torch.float32, torch.device("cpu"))
+
+    def forward(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
+    ) -> Tensor | None:
+        """See `Runtime.forward`."""
+        slots = torch.arange(start, start + len(tokens))
+        rows = self._run(kv, tokens, slots, slots, None)
+        if logits == "none":
+            return None
+        return rows[-1:] if logits == "last" else rows
+
+    def forward_scattered(
+        self, kv: KVTensors, tokens: Sequence[int], slots: Sequence[int]
+    ) -> None:
+        """See `Runtime.forward_scattered`."""
+        places = torch.tensor(slots)
+        self._run(kv, tokens, places, places, None)
+
+    def forward_tree(
+        self, kv: KVTensors, tokens: Sequence[int], parents: Sequence[int], start: int
+    ) -> Tensor:
+        """See `Runtime.forward_tree`."""
+        count = len(tokens)
+        visible = torch.zeros(count, start + count, dtype=torch.bool)
+        visible[:, :start] = True
+        positions = torch.zeros(count, dtype=torch.long)
+        for i, parent in enumerate(parents):
+            positions[i] = start if parent < 0 else positions[parent] + 1
+            if parent >= 0:
+                visible[i] |= visible[parent]
+            visible[i, start + i] = True
+        slots = torch.arange(start, start + count)
+        return self._run(kv, tokens, slots, positions, visible)
+
+    def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
+        """See `Runtime.keep_path`."""
+        index = torch.tensor([start + i for i in path])
+        for store in (*kv.keys, *kv.values):
+            store[:, start : start + len(path)] = store[:, index].clone()
+
+    def _run(
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        slots: Tensor,
+        positions: Tensor,
+        visible: Tensor | None,
+    ) -> Tensor:
+        self.num_forward += len(tokens)
+        assert self.rope is not None
+        assert self.key_bias_LHD is not None
+        x = self._embedding[torch.tensor(list(tokens))]
+        end = int(slots.max()) + 1
+        if visible is None:
+            visible = torch.arange(end)[None, :] <= slots[:, None]
+        for layer, (wq, wk, wv, wo) in enumerate(self._layers):
+            h = x / x.pow(2).mean(-1, keepdim=True).sqrt()
+            q = (h @ wq.T).view(-1, HEADS, HEAD).transpose(0, 1)
+            k = (h @ wk.T).view(-1, KV_HEADS, HEAD).transpose(0, 1)
+            k = k + self.key_bias_LHD[layer][:, None]
+            v = (h @ wv.T).view(-1, KV_HEADS, HEAD).transpose(0, 1)
+            kv.keys[layer][:, slots] = self.rope.rotate(k, positions)
+            kv.values[layer][:, slots] = v
+            group = HEADS // KV_HEADS
+            keys = kv.keys[layer][:, :end].repeat_interleave(group, 0)
+            values = kv.values[layer][:, :end].repeat_interleave(group, 0)
+            scores = self.rope.rotate(q, positions) @ keys.transpose(1, 2) / HEAD**0.5
+            scores = scores.masked_fill(~visible, -torch.inf)
+            mixed = (scores.softmax(-1) @ values).transpose(0, 1).flatten(1)
+            x = x + mixed @ wo.T
+        return x @ self._embedding.T

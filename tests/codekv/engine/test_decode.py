@@ -1,0 +1,72 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codekv.engine.decode import Decoded, DecodeOptions, Decoder
+from codekv.engine.draft import DraftPolicy, NgramIndex
+from codekv.engine.prefill import extend
+from codekv.engine.sequence import LiveSequence
+from codekv.testing_model import ByteTokenizer, TinyRuntime
+
+RUNTIME = TinyRuntime()
+TOKENIZER = ByteTokenizer()
+
+
+def finish(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:
+    seq = LiveSequence(RUNTIME.new_kv(8))
+    row, _ = finish(extend(RUNTIME, seq, tokens))
+    index = NgramIndex()
+    index.sync(tokens, 0)
+    options = DecodeOptions(need, size, frozenset(), tuple(previous), draft)
+    decoder = Decoder(RUNTIME, TOKENIZER, DraftPolicy())
+    decoded = finish(decoder.decode(seq, row, index, options, lambda _: False))
+    seq.check()
+    return decoded
+
+
+prompts = st.lists(st.sampled_from(b"abcd \n"), min_size=1, max_size=60)
+
+
+@settings(max_examples=40, deadline=None)
+@given(prompts, st.lists(st.sampled_from(b"abcd \n"), max_size=10))
+def test_drafting_never_changes_the_text(tokens, previous) -> None:
+    plain = decode(tokens, draft=False)
+    drafted = decode(tokens, draft=True, previous=previous)
+
+    assert drafted.data == plain.data
+    assert drafted.tokens == plain.tokens
+
+
+def test_drafting_saves_steps_when_the_guess_is_right() -> None:
+    plain = decode(list(b"abc"), draft=False)
+    guess = plain.tokens
+
+    assert decode(list(b"abc"), draft=True, previous=guess).num_steps < plain.num_steps
+
+
+@settings(max_examples=20, deadline=None)
+@given(prompts, st.binary(min_size=1, max_size=6))
+def test_text_begins_with_the_healed_word(tokens, need) -> None:
+    decoded = decode(tokens, draft=True, need=need)
+
+    assert decoded.data.startswith(need)
+
+
+def test_greedy_text_equals_the_plain_argmax_loop() -> None:
+    tokens = list(b"def f(x):\n    return")
+    expected = list(tokens)
+    for _ in range(24):
+        kv = RUNTIME.new_kv(len(expected))
+        row = RUNTIME.forward(kv, expected, 0)
+        expected.append(int(torch.argmax(row[-1])))
+    wanted = [t for t in expected[len(tokens) :] if t < 256]
+
+    assert decode(tokens, draft=True).tokens == wanted[: len(wanted)]

@@ -1,0 +1,177 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codekv.engine.engine import Engine
+from codekv.engine.idle import Chain, Chains, repair
+from codekv.engine.prefill import Piece, Prefill, extend
+from codekv.engine.sequence import LiveSequence, SequencePool
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import PlainCodec
+from codekv.testing_model import PRE, ByteTokenizer, TinyRuntime
+
+RUNTIME = TinyRuntime()
+TOLERANCE = 1e-4
+
+
+def finish(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def store() -> BlockStore:
+    return BlockStore(
+        fingerprint="tiny", budget=StoreBudget(64 << 20), codec=PlainCodec("fp32")
+    )
+
+
+def fresh_row(tokens):
+    return RUNTIME.forward(RUNTIME.new_kv(len(tokens)), tokens, 0)[-1]
+
+
+def chain_of(blocks) -> Chain:
+    tokens = (PRE, *(t for block in blocks for t in block))
+    cuts, at = [1], 1
+    for block in blocks:
+        at += len(block)
+        cuts.append(at)
+    return Chain("doc", tokens, tuple(cuts), bytes(len(tokens)), persist=False)
+
+
+def pieces_of(blocks, numbers=None):
+    found, at = [], 1
+    for i, block in enumerate(blocks):
+        number = numbers[i] if numbers else i
+        found.append(Piece(at, at + len(block), tuple(block), 0, number))
+        at += len(block)
+    return found
+
+
+texts = st.lists(st.integers(0, 255), min_size=1, max_size=40)
+blocks_lists = st.lists(texts, min_size=1, max_size=5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=6), st.integers(1, 64))
+def test_extending_over_any_history_equals_a_fresh_run(prompts, chunk) -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    for tokens in prompts:
+        row, computed = finish(extend(RUNTIME, seq, tokens, chunk))
+        seq.check()
+
+        assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
+        assert computed <= len(tokens)
+    row, computed = finish(extend(RUNTIME, seq, prompts[-1], chunk))
+
+    assert computed == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=6), st.data())
+def test_dropped_work_leaves_a_valid_prefix(prompts, data) -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    for tokens in prompts:
+        steps = extend(RUNTIME, seq, tokens, 3)
+        for _ in range(data.draw(st.integers(0, 5))):
+            try:
+                next(steps)
+            except StopIteration:
+                break
+        steps.close()
+        seq.check()
+    row, _ = finish(extend(RUNTIME, seq, prompts[-1]))
+
+    assert torch.allclose(row, fresh_row(prompts[-1]), atol=TOLERANCE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(blocks_lists, texts)
+def test_restored_chain_gives_the_exact_answer(blocks, tail) -> None:
+    kept = store()
+    finish(Chains(RUNTIME, kept).warm(chain_of(blocks)))
+    tokens = (*chain_of(blocks).tokens, *tail)
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    prefill = Prefill(RUNTIME, kept, move=False, repair=4)
+    row, reuse = finish(prefill.run(seq, tokens, pieces_of(blocks)))
+    seq.check()
+
+    assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
+    assert reuse.context == len(tokens)
+    assert reuse.moved == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(blocks_lists, texts, texts, st.integers(0, 8))
+def test_moved_blocks_become_exact_by_repair(blocks, above, tail, k) -> None:
+    kept = store()
+    finish(Chains(RUNTIME, kept).warm(chain_of(blocks)))
+    moved = [above, *blocks]
+    tokens = (*chain_of(moved).tokens, *tail)
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    prefill = Prefill(RUNTIME, kept, move=True, repair=k)
+    _, reuse = finish(prefill.run(seq, tokens, pieces_of(moved)))
+    seq.check()
+    assert reuse.context == len(tokens)
+
+    finish(repair(RUNTIME, seq, tokens))
+    seq.check()
+
+    assert seq.num_exact == len(tokens)
+    exact = RUNTIME.new_kv(len(tokens))
+    RUNTIME.forward(exact, tokens, 0)
+    for layer in range(RUNTIME.spec.num_layers):
+        for mine, theirs in zip(
+            seq.kv.read(layer, 0, len(tokens)),
+            exact.read(layer, 0, len(tokens)),
+            strict=True,
+        ):
+            assert torch.allclose(mine, theirs, atol=TOLERANCE)
+    row, computed = finish(extend(RUNTIME, seq, tokens))
+    assert computed <= 1
+    assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(blocks_lists, texts, st.data())
+def test_assembly_may_be_dropped_at_any_step(blocks, above, data) -> None:
+    kept = store()
+    finish(Chains(RUNTIME, kept).warm(chain_of(blocks)))
+    moved = [above, *blocks]
+    tokens = chain_of(moved).tokens
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    prefill = Prefill(RUNTIME, kept, move=True, repair=2)
+    for _ in range(3):
+        steps = prefill.run(seq, tokens, pieces_of(moved))
+        for _ in range(data.draw(st.integers(0, 4))):
+            try:
+                next(steps)
+            except StopIteration:
+                break
+        steps.close()
+        seq.check()
+    finish(repair(RUNTIME, seq, tokens))
+    row, _ = finish(extend(RUNTIME, seq, tokens))
+
+    assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=12), st.integers(1, 3), st.integers(0, 8))
+def test_sequences_are_shared_by_copying(prompts, limit, spare) -> None:
+    pool = SequencePool(lambda: LiveSequence(RUNTIME.new_kv(4)), limit)
+    for tokens in prompts:
+        seq = pool.acquire(tokens, (), spare)
+        row, _ = finish(extend(RUNTIME, seq, tokens))
+
+        assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
+        assert len(list(pool)) <= limit
+        for other in pool:
+            other.check()
+
+
+def test_missing_counts_what_an_answer_computes() -> None:
+    engine = Engine(RUNTIME, ByteTokenizer(), store())
+    assert engine.speed.tokens_in(100) == 50
