@@ -40,7 +40,7 @@ export class Server implements vscode.Disposable {
 
   /** Everything the server tells about itself, as it comes. */
   async report(): Promise<unknown> {
-    return this.running().sendRequest('codekv/status');
+    return this.running().sendRequest('codekv/status', {});
   }
 
   /** Sends the user's settings; without a server there is nothing to do. */
@@ -101,7 +101,7 @@ export class Server implements vscode.Disposable {
   /** A server that has just come up: also one that was started again after a crash. */
   private async greet(client: LanguageClient): Promise<void> {
     try {
-      this.changed.fire(parseStatus(await client.sendRequest('codekv/status')));
+      this.changed.fire(parseStatus(await client.sendRequest('codekv/status', {})));
       await this.focus(vscode.window.activeTextEditor);
     } catch (error) {
       this.log.warn(`status: ${String(error)}`);
