@@ -20,11 +20,15 @@ from tree_sitter import Language, Query
 _FOLDER = Path(__file__).parent
 
 
+# Longer lines are data or generated; patterns could take very long on them.
+_MAX_LINE = 600
+
+
 @dataclass(frozen=True, slots=True)
 class LineRules:
     """What single lines tell about structure when the tree cannot be trusted.
 
-    Every pattern is matched against a line without its indentation.
+    Every question is about one line of bytes, with or without its indentation.
     """
 
     function: re.Pattern[bytes]
@@ -32,6 +36,26 @@ class LineRules:
     lead: re.Pattern[bytes]
     skip: re.Pattern[bytes]
     opener: re.Pattern[bytes]
+
+    def begins_function(self, line: bytes) -> bool:
+        """Whether a named function or method begins here."""
+        return self.function.match(line.lstrip()[:_MAX_LINE]) is not None
+
+    def begins_container(self, line: bytes) -> bool:
+        """Whether a class or another named container of functions begins here."""
+        return self.container.match(line.lstrip()[:_MAX_LINE]) is not None
+
+    def is_lead(self, line: bytes) -> bool:
+        """Whether this is a decorator or attribute of the header below."""
+        return self.lead.match(line.lstrip()[:_MAX_LINE]) is not None
+
+    def is_skipped(self, line: bytes) -> bool:
+        """Whether the indentation of this line says nothing about structure."""
+        return self.skip.match(line.lstrip()[:_MAX_LINE]) is not None
+
+    def opens_body(self, line: bytes) -> bool:
+        """Whether an indented body must follow this line."""
+        return self.opener.search(line[-_MAX_LINE:]) is not None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,6 +68,7 @@ class Grammar:
         opaque: Node types whose lines are text rather than code.
         comment: What starts a comment that ends with its line.
         is_indented: Indentation alone ends a body.
+        can_nest: A named function may stand inside another one.
     """
 
     name: str
@@ -52,6 +77,7 @@ class Grammar:
     opaque: frozenset[str]
     comment: bytes
     is_indented: bool
+    can_nest: bool
 
     def query(self, kind: str) -> Query:
         """Compile `<language>/<kind>.scm`; compiled once per process."""
@@ -84,7 +110,11 @@ def grammar_names() -> tuple[str, ...]:
 
 @functools.cache
 def _tables() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((_FOLDER / "languages.toml").read_text("utf-8"))
+    tables = tomllib.loads((_FOLDER / "languages.toml").read_text("utf-8"))
+    for name, table in tables.items():
+        # A language may take over what it does not say itself from an earlier one.
+        tables[name] = tables.get(table.get("like"), {}) | {"queries": name} | table
+    return tables
 
 
 @functools.cache
@@ -113,6 +143,7 @@ def _grammar(name: str) -> Grammar:
         opaque=frozenset(table["opaque"]),
         comment=table["comment"].encode(),
         is_indented=table["indented"],
+        can_nest=table["nested"],
     )
 
 
@@ -125,6 +156,5 @@ def _language(name: str) -> Language:
 
 @functools.cache
 def _query(name: str, kind: str) -> Query:
-    folder = _tables()[name].get("queries", name)
-    source = (_FOLDER / folder / f"{kind}.scm").read_text("utf-8")
+    source = (_FOLDER / _tables()[name]["queries"] / f"{kind}.scm").read_text("utf-8")
     return Query(_language(name), source)

@@ -12,20 +12,21 @@ import re
 from typing import TYPE_CHECKING
 
 from codekv.structure.lines import (
+    header_text,
     is_blank,
+    lead_start,
     line_at,
     line_end,
     line_start,
     opaque_start,
+    says_nothing,
     starts_with_closer,
     width,
 )
 
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
-    from grammars.registry import LineRules
 
-_MAX_LEAD_LINES = 40
 _MAX_GROUP_LINES = 2000
 _TEXT = re.compile(rb"\S")
 
@@ -45,8 +46,11 @@ def find_anchor(tree: SyntaxTree, cursor_byte: int, max_bytes: int = 4096) -> in
     own = line_start(data, cursor_byte)
     here = _code_line(tree, own)
     want = _depth(tree, here, cursor_byte if here == own else line_end(data, here))
-    header = _enclosing_header(tree, here, want)
-    start = _with_lead(tree, header) if header is not None else _group(tree, here)
+    header = enclosing_header(tree, here, want)
+    if header is None or tree.grammar is None:
+        start = _group(tree, here)
+    else:
+        start = lead_start(tree.grammar.lines, data, header)
     return _within(data, start, own, cursor_byte, max_bytes)
 
 
@@ -60,9 +64,10 @@ def _depth(tree: SyntaxTree, start: int, cursor_byte: int) -> int:
     """How deep the code at the cursor is indented, or will be once it is typed."""
     data = tree.snapshot.data
     line = data[start : line_end(data, start)]
-    if starts_with_closer(line):
+    if starts_with_closer(line) or line.lstrip().startswith(b"{"):
         return width(line) + 1
-    if not is_blank(line) and not _is_skipped(tree, line):
+    is_comment = tree.grammar is not None and tree.grammar.lines.is_skipped(line)
+    if not is_blank(line) and not is_comment:
         return width(line)
     typed = width(line[: cursor_byte - start])
     above = _line_above(data, start)
@@ -73,8 +78,7 @@ def _depth(tree: SyntaxTree, start: int, cursor_byte: int) -> int:
 
 def _inner_width(tree: SyntaxTree, line: bytes) -> int:
     """Indentation at which code after this line may stand: deeper after a header."""
-    rules = tree.grammar.lines if tree.grammar else None
-    opens = rules is not None and rules.opener.search(line) is not None
+    opens = tree.grammar is not None and tree.grammar.lines.opens_body(line)
     return width(line) + (1 if opens or starts_with_closer(line) else 0)
 
 
@@ -89,66 +93,49 @@ def _line_below(data: bytes, start: int) -> bytes:
     return line_at(data, found.start()) if found else b""
 
 
-def _enclosing_header(tree: SyntaxTree, start: int, want: int) -> int | None:
-    """The innermost function header that the line at `start` belongs to, else class."""
+def enclosing_header(tree: SyntaxTree, start: int, want: int) -> int | None:
+    """Find the header that the line at `start` belongs to.
+
+    Args:
+        tree: Asked for its text and for what is inside strings.
+        start: Where the line begins.
+        want: How deep the line is indented, or will be.
+
+    Returns:
+        The innermost named function's line (the outermost one's where functions
+        cannot be nested and inner ones are mistakes), else the innermost class's,
+        else None.
+    """
     if tree.grammar is None:
         return None
     rules, data = tree.grammar.lines, tree.snapshot.data
+    function: int | None = None
     container: int | None = None
-    text = data[start : line_end(data, start)].lstrip()
-    if rules.function.match(text):
-        return start
-    if rules.container.match(text):
-        container = start
+    at: int | None = start
+    while at is not None:
+        line = header_text(data, at)
+        if rules.begins_function(line):
+            function = at
+            if tree.grammar.can_nest:
+                break
+        elif container is None and rules.begins_container(line):
+            container = at
+        at = _outer_line(tree, at, want)
+        want = width(line_at(data, at)) if at is not None else 0
+    return container if function is None else function
+
+
+def _outer_line(tree: SyntaxTree, start: int, want: int) -> int | None:
+    """The next line above that is less indented than `want` and says something."""
+    data = tree.snapshot.data
     while start > 0 and want > 0:
         start = line_start(data, start - 1)
         line = data[start : line_end(data, start)]
-        if is_blank(line) or width(line) >= want or _says_nothing(tree, start, line):
+        if is_blank(line) or width(line) >= want:
             continue
-        want = width(line)
-        text = line.lstrip()
-        if rules.function.match(text):
+        if not says_nothing(tree, start, line):
             return start
-        if container is None and rules.container.match(text):
-            container = start
-    return container
-
-
-def _says_nothing(tree: SyntaxTree, start: int, line: bytes) -> bool:
-    """Whether a line's indentation tells nothing: comment, closer, text of a string."""
-    if starts_with_closer(line):
-        return True
-    if line.lstrip().startswith(b"{") or _is_skipped(tree, line):
-        return True
-    return opaque_start(tree, start) is not None
-
-
-def _is_skipped(tree: SyntaxTree, line: bytes) -> bool:
-    return tree.grammar is not None and bool(
-        tree.grammar.lines.skip.match(line.lstrip())
-    )
-
-
-def _with_lead(tree: SyntaxTree, header: int) -> int:
-    """Move up over decorators and attributes, also those of several lines."""
-    assert tree.grammar is not None
-    rules: LineRules = tree.grammar.lines
-    data = tree.snapshot.data
-    depth = width(line_at(data, header))
-    best = start = header
-    for _ in range(_MAX_LEAD_LINES):
-        if start == 0:
-            break
-        start = line_start(data, start - 1)
-        line = data[start : line_end(data, start)]
-        if is_blank(line) or width(line) < depth:
-            break
-        if width(line) > depth or starts_with_closer(line):
-            continue
-        if not rules.lead.match(line.lstrip()):
-            break
-        best = start
-    return best
+    return None
 
 
 def _group(tree: SyntaxTree, start: int) -> int:
@@ -175,7 +162,11 @@ def _begins_definition(tree: SyntaxTree, line: bytes) -> bool:
     if tree.grammar is None:
         return False
     rules = tree.grammar.lines
-    return any(p.match(line) for p in (rules.function, rules.container, rules.lead))
+    return (
+        rules.begins_function(line)
+        or rules.begins_container(line)
+        or rules.is_lead(line)
+    )
 
 
 def _within(data: bytes, start: int, own: int, cursor_byte: int, limit: int) -> int:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
+    from grammars.registry import LineRules
 
 TAB_WIDTH = 8
+_MAX_LEAD_LINES = 40
+_MAX_HEADER_LINES = 20
 _CLOSERS = b")]}"
 
 
@@ -49,6 +52,26 @@ def indentation(line: bytes) -> bytes:
     return line[: len(line) - len(line.lstrip(b" \t"))]
 
 
+def header_text(data: bytes, start: int) -> bytes:
+    """The line at `start`, with what follows up to its last closing parenthesis.
+
+    Joins the lines of a header whose parameters stand on lines of their own. Where the
+    parenthesis is not closed within a few lines, the first line alone.
+    """
+    end = line_end(data, start)
+    first = data[start:end]
+    if first.count(b"(") <= first.count(b")"):
+        return first
+    for _ in range(_MAX_HEADER_LINES):
+        if end == len(data):
+            break
+        end = line_end(data, end + 1)
+        text = data[start:end]
+        if text.count(b"(") <= text.count(b")"):
+            return b" ".join(text.split(b"\n"))
+    return first
+
+
 def is_blank(line: bytes) -> bool:
     """Whether a line holds nothing but white space."""
     return not line or line.isspace()
@@ -78,3 +101,34 @@ def opaque_start(tree: SyntaxTree, offset: int) -> int | None:
             found = node.start_byte
         node = node.parent
     return found
+
+
+def lead_start(rules: LineRules, data: bytes, header: int) -> int:
+    """Move from a header's line up over its decorators and attributes.
+
+    Those may run over several lines; `header` and the result are line starts.
+    """
+    depth = width(line_at(data, header))
+    best = start = header
+    for _ in range(_MAX_LEAD_LINES):
+        if start == 0:
+            break
+        start = line_start(data, start - 1)
+        line = data[start : line_end(data, start)]
+        if is_blank(line) or width(line) < depth:
+            break
+        if width(line) > depth or starts_with_closer(line):
+            continue
+        if not rules.is_lead(line):
+            break
+        best = start
+    return best
+
+
+def says_nothing(tree: SyntaxTree, start: int, line: bytes) -> bool:
+    """Whether a line's indentation tells nothing: comment, closer, text of a string."""
+    if starts_with_closer(line) or line.lstrip().startswith(b"{"):
+        return True
+    if tree.grammar is not None and tree.grammar.lines.is_skipped(line):
+        return True
+    return opaque_start(tree, start) is not None

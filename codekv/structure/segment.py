@@ -1,0 +1,251 @@
+"""Trees to segments: the pieces of a buffer that are edited and reused as one.
+
+A segment begins at the line on which a function, a method or a class header begins;
+what lies between them is glue. Segments tile the buffer. A function inside a function
+belongs to the outer one.
+
+Broken code must not move the cuts of functions that nobody touched: while a tree has
+errors, the cuts of an earlier version are carried through the edit, and only the
+edited lines are looked at anew.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from tree_sitter import QueryCursor
+
+from codekv.structure.lines import (
+    header_text,
+    is_blank,
+    lead_start,
+    line_at,
+    line_end,
+    line_start,
+    opaque_start,
+    says_nothing,
+    width,
+)
+from codekv.text.edit import find_edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from codekv.structure.parser import SyntaxTree
+
+Kind = Literal["function", "class", "glue"]
+
+_NOT_BLANK = re.compile(rb"[^\s]")
+_WORD = re.compile(rb"[\w$~]+")
+_NAME_END = re.compile(rb"[(=:{]")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes `[start_byte, end_byte)` of a buffer; both are line starts or the end.
+
+    Attributes:
+        kind: A function, a class's header and fields, or what lies between.
+        name: The function's or class's name; empty for glue.
+    """
+
+    kind: Kind
+    start_byte: int
+    end_byte: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    byte: int
+    kind: Kind
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    start: int
+    end: int
+    kind: Kind
+    name: str
+
+
+def segments(
+    tree: SyntaxTree, before: tuple[SyntaxTree, tuple[Segment, ...]] | None = None
+) -> tuple[Segment, ...]:
+    """Cut a buffer into segments.
+
+    Args:
+        tree: The buffer's tree.
+        before: An earlier tree of the same document with its segments; used while the
+            new tree has errors.
+
+    Returns:
+        Segments in order; they cover the buffer without gap or overlap. An empty
+        buffer has none.
+    """
+    if tree.grammar is None:
+        cuts: Iterable[_Cut] = ()
+    elif not tree.has_error:
+        cuts = _tree_cuts(tree)
+    elif before is None or before[0].grammar is not tree.grammar:
+        cuts = [*_tree_cuts(tree), *_line_cuts(tree, 0, len(tree.snapshot.data))]
+    else:
+        cuts = _carried_cuts(tree, *before)
+    return _tile(tree.snapshot.data, cuts)
+
+
+def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
+    chosen: dict[int, _Cut] = {0: _Cut(0, "glue")}
+    for cut in cuts:
+        there = chosen.get(cut.byte)
+        if there is None or there.kind == "glue":
+            chosen[cut.byte] = cut
+    starts: list[int] = []
+    for byte in sorted(byte for byte in chosen if byte < len(data)):
+        is_more_glue = starts and chosen[byte].kind == chosen[starts[-1]].kind == "glue"
+        if not is_more_glue:
+            starts.append(byte)
+    ends = [*starts[1:], len(data)]
+    return tuple(
+        Segment(chosen[start].kind, start, end, chosen[start].name)
+        for start, end in zip(starts, ends, strict=False)
+    )
+
+
+def _tree_cuts(tree: SyntaxTree) -> Iterator[_Cut]:
+    """Cuts that the tree's definitions ask for, functions inside functions left out."""
+    inside = 0
+    for found in sorted(_definitions(tree), key=lambda d: (d.start, -d.end)):
+        if found.start < inside:
+            continue
+        yield _Cut(found.start, found.kind, found.name)
+        yield _Cut(found.end, "glue")
+        if found.kind == "function":
+            inside = found.end
+
+
+def _definitions(tree: SyntaxTree) -> Iterator[_Definition]:
+    assert tree.grammar is not None
+    assert tree.tree is not None
+    data, rules = tree.snapshot.data, tree.grammar.lines
+    cursor = QueryCursor(tree.grammar.query("segments"))
+    for _, match in cursor.matches(tree.tree.root_node):
+        kind: Kind = "function" if "function" in match else "class"
+        node = match[kind][0]
+        start = lead_start(rules, data, line_start(data, node.start_byte))
+        names = match.get("name")
+        name = _name(names[0].text or b"") if names else ""
+        yield _Definition(start, _after(data, node.end_byte), kind, name)
+
+
+def _name(text: bytes) -> str:
+    """Cut a declarator to the name it declares."""
+    return text.split(b"(")[0].strip(b"*& \t\n").decode("utf-8", errors="replace")
+
+
+def _after(data: bytes, end: int) -> int:
+    """The first line with text behind the line on which a definition ends.
+
+    Tokenizers of the usual kind always end a token before it.
+    """
+    if end and data[end - 1] == 0x0A:
+        end -= 1
+    found = _NOT_BLANK.search(data, line_end(data, end))
+    return line_start(data, found.start()) if found else len(data)
+
+
+def _line_cuts(
+    tree: SyntaxTree, start: int, end: int, inside: int = -1
+) -> Iterator[_Cut]:
+    """Cuts at the lines of `[start, end)` that look like headers.
+
+    `inside` is the indentation of the function that the first line belongs to.
+    """
+    assert tree.grammar is not None
+    data, rules = tree.snapshot.data, tree.grammar.lines
+    at = start
+    while at < end:
+        line = data[at : line_end(data, at)]
+        if not is_blank(line) and not says_nothing(tree, at, line):
+            if width(line) <= inside:
+                inside = -1
+            header = header_text(data, at)
+            if inside < 0 and rules.begins_function(header):
+                inside = width(line)
+                name = _header_name(header)
+                yield _Cut(lead_start(rules, data, at), "function", name)
+            elif inside < 0 and rules.begins_container(line):
+                yield _Cut(lead_start(rules, data, at), "class", _header_name(line))
+        at += len(line) + 1
+
+
+def _header_name(header: bytes) -> str:
+    """The last word before a header's parameters, bases or body."""
+    words = _WORD.findall(_NAME_END.split(header, maxsplit=1)[0])
+    return words[-1].decode("utf-8", errors="replace") if words else ""
+
+
+def _carried_cuts(
+    tree: SyntaxTree, old: SyntaxTree, found: tuple[Segment, ...]
+) -> Iterator[_Cut]:
+    data = tree.snapshot.data
+    edit = find_edit(old.snapshot.data, data)
+    if edit is None:
+        yield from (_Cut(s.start_byte, s.kind, s.name) for s in found)
+        return
+    start = line_start(data, edit.start_byte)
+    end = line_end(data, edit.new_end_byte)
+    yield from _line_cuts(tree, start, end, _function_width(tree, found, start))
+    for segment in found:
+        # What was inserted just before a cut stays before it if that is a whole line.
+        byte = segment.start_byte
+        places = [byte + edit.shift] if byte >= edit.old_end_byte else []
+        places += [byte] if byte <= edit.start_byte else []
+        for place in places:
+            if place == 0 or data[place - 1 : place] == b"\n":
+                yield _Cut(place, segment.kind, segment.name)
+                break
+
+
+def _function_width(tree: SyntaxTree, found: tuple[Segment, ...], start: int) -> int:
+    """Indentation of the function whose segment holds `start`, -1 outside of any.
+
+    `start` lies at or before the edit, where old and new offsets are the same.
+    """
+    for segment in found:
+        if segment.start_byte < start < segment.end_byte:
+            header = line_at(tree.snapshot.data, segment.start_byte)
+            return width(header) if segment.kind == "function" else -1
+    return -1
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPoint:
+    """A line start at which a segment may be split; smaller ranks are better."""
+
+    byte: int
+    rank: tuple[int, int]
+
+
+def split_points(tree: SyntaxTree, segment: Segment) -> tuple[SplitPoint, ...]:
+    """List the line starts inside a segment at which a statement begins.
+
+    Shallow statements rank first. Among equals the line's own content decides, so
+    that the splits behind an edit fall on the same lines as before it.
+    """
+    data, points = tree.snapshot.data, []
+    at = line_end(data, segment.start_byte) + 1
+    while at < segment.end_byte:
+        line = line_at(data, at)
+        if not is_blank(line):
+            is_text = opaque_start(tree, at) is not None
+            depth = 1000 if is_text else 2 * width(line)
+            # A closing bracket belongs to the statement above it.
+            depth += 1 if line.lstrip()[:1] in (b")", b"]", b"}", b"{") else 0
+            points.append(SplitPoint(at, (depth, zlib.crc32(line))))
+        at += len(line) + 1
+    return tuple(points)

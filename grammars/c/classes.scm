@@ -1,0 +1,10 @@
+(comment) @comment
+(function_definition type: (_)? @name declarator: (_) @name)
+(declaration declarator: (function_declarator) @name)
+(struct_specifier name: (_) @name body: (_))
+(union_specifier name: (_) @name body: (_))
+(enum_specifier name: (_) @name body: (_))
+(type_definition declarator: (_) @name)
+(field_declaration declarator: (_) @name)
+(preproc_def name: (_) @name)
+(preproc_function_def name: (_) @name parameters: (_) @name)

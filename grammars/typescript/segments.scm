@@ -1,0 +1,17 @@
+(function_declaration name: (_) @name) @function
+(generator_function_declaration name: (_) @name) @function
+(method_definition name: (_) @name) @function
+(variable_declarator name: (_) @name
+  value: [(arrow_function body: (statement_block)) (function_expression)]) @function
+(assignment_expression left: (_) @name
+  right: [(arrow_function body: (statement_block)) (function_expression)]) @function
+(pair key: (_) @name
+  value: [(arrow_function body: (statement_block)) (function_expression)]) @function
+(public_field_definition name: (_) @name
+  value: [(arrow_function body: (statement_block)) (function_expression)]) @function
+(class_declaration name: (_) @name) @class
+(abstract_class_declaration name: (_) @name) @class
+(interface_declaration name: (_) @name) @class
+(enum_declaration name: (_) @name) @class
+(internal_module name: (_) @name) @class
+(module name: (_) @name) @class
