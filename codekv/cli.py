@@ -14,6 +14,7 @@ import click
 from codekv.errors import CodekvError, UsageError
 
 COMMANDS: dict[str, str] = {
+    "serve": "codekv.commands.serve:serve",
     "doctor": "codekv.commands.doctor:doctor",
     "model": "codekv.commands.model:model",
 }

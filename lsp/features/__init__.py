@@ -1,1 +1,13 @@
-"""One file per protocol feature; handlers translate and return."""
+"""One file per feature; each registers its handlers on a server."""
+
+from lsp.features import commands, configuration, inline, lifecycle, status, sync
+
+FEATURES = (
+    lifecycle.register,
+    configuration.register,
+    sync.register,
+    inline.register,
+    commands.register,
+    status.register,
+)
+"""Completion as list entries is not here: only some clients get it."""

@@ -1,0 +1,186 @@
+"""A raw LSP client over standard streams: sends what it is told, hides nothing.
+
+Synchronous, with one reader thread, so that tests read like a conversation. It
+answers the server's requests from a table and keeps every notification.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Self
+
+from lsp.transport import READ_SIZE, Framer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+ANSWER_SECONDS = 20.0
+
+
+class NoAnswerError(TimeoutError):
+    """The server did not say in time what was waited for."""
+
+
+class Client:
+    """One conversation with one server process.
+
+    Attributes:
+        notifications: What came unasked, by method, in order.
+        asked: The server's requests, in order.
+        arrived: When each answer came, by id, on `time.perf_counter`.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **env},
+        )
+        self.notifications: dict[str, list[Any]] = defaultdict(list)
+        self.asked: list[dict[str, Any]] = []
+        self.arrived: dict[Any, float] = {}
+        self.answers: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+        self.replies: dict[str, Callable[[Any], Any]] = {}
+        self.stderr = ""
+        self._ids = itertools.count(1)
+        self._changed = threading.Condition()
+        self._threads = [
+            threading.Thread(target=target, daemon=True)
+            for target in (self._read, self._read_stderr)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    # Asking
+
+    def send(self, message: Any) -> None:
+        """Send one message as it is."""
+        self.send_raw(json.dumps(message).encode())
+
+    def send_raw(self, body: bytes) -> None:
+        """Send bytes as one message."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.flush()
+
+    def notify(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def request(self, method: str, params: Any = None) -> int:
+        """Send a request and tell its id."""
+        msg_id = next(self._ids)
+        call = {"jsonrpc": "2.0", "id": msg_id, "method": method, "params": params}
+        self.send(call)
+        return msg_id
+
+    def answer(self, msg_id: Any, limit: float = ANSWER_SECONDS) -> dict[str, Any]:
+        """Wait for the answer to a request.
+
+        Raises:
+            NoAnswerError: None came.
+        """
+        self.wait_for(lambda: bool(self.answers[msg_id]), f"answer {msg_id}", limit)
+        return self.answers[msg_id][0]
+
+    def call(self, method: str, params: Any = None) -> Any:
+        """Send a request and give its result.
+
+        Raises:
+            RuntimeError: The answer is an error.
+        """
+        answer = self.answer(self.request(method, params))
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def wait_for(
+        self, is_true: Callable[[], bool], what: str, limit: float = ANSWER_SECONDS
+    ) -> None:
+        """Wait until something holds; looked at whenever a message comes.
+
+        Raises:
+            NoAnswerError: It does not hold in time.
+        """
+        with self._changed:
+            if not self._changed.wait_for(is_true, limit):
+                raise NoAnswerError(f"{what} in {limit} s; the log says: {self.stderr}")
+
+    # Ending
+
+    def close(self) -> int:
+        """End politely and tell the exit code."""
+        if self.process.poll() is None:
+            self.call("shutdown")
+            self.notify("exit")
+        return self.wait()
+
+    def wait(self, limit: float = ANSWER_SECONDS) -> int:
+        """Wait for the process to end and tell its exit code."""
+        code = self.process.wait(limit)
+        for thread in self._threads:
+            thread.join(limit)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code
+
+    def hang_up(self) -> None:
+        """Close the server's standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.wait()
+
+    # Hearing
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        framer = Framer()
+        fd = self.process.stdout.fileno()
+        while data := os.read(fd, READ_SIZE):
+            for body in framer.feed(data):
+                with self._changed:
+                    self._take(json.loads(body))
+                    self._changed.notify_all()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            self.arrived[message["id"]] = time.perf_counter()
+            self.answers[message["id"]].append(message)
+        elif "id" in message:
+            self.asked.append(message)
+            reply = self.replies.get(message["method"])
+            result = reply(message.get("params")) if reply is not None else None
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        else:
+            self.notifications[message["method"]].append(message.get("params"))
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.stderr += line.decode("utf-8", "replace")
+
+
+def scripted_client(script: Path, home: Path) -> Client:
+    """Start the real server over a scripted service, away from the user's files."""
+    folders = {"CONFIG": "config", "CACHE": "cache", "DATA": "data"}
+    env = {f"XDG_{key}_HOME": str(home / name) for key, name in folders.items()}
+    command = [sys.executable, "-m", "codekv.testing", str(script)]
+    return Client(command, env)

@@ -1,0 +1,69 @@
+"""Documents opened, changed, closed, saved and looked at."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+if TYPE_CHECKING:
+    from lsp.decode import Changed, Named, Opened
+    from lsp.server import Server
+
+logger = logging.getLogger(__name__)
+
+
+def register(server: Server) -> None:
+    """Keep the documents in step with the editor."""
+
+    def opened(params: Opened) -> None:
+        server.documents.open(params.uri, params.language, params.version, params.text)
+        tell_service(server, params.uri)
+
+    def changed(params: Changed) -> None:
+        server.debounce.changed(server.now())
+        server.latest.drop(server.notebooks.key_of(params.uri))
+        document = server.documents.change(params.uri, params.version, params.changes)
+        if document is None:
+            logger.warning("a change of a document that is not open")
+            return
+        tell_service(server, params.uri)
+
+    def closed(params: Named) -> None:
+        if params.uri is not None:
+            server.latest.drop(params.uri)
+            server.documents.close(params.uri)
+            forget(server, params.uri)
+
+    def missed(params: Any) -> None:
+        document = params.get("textDocument") if isinstance(params, dict) else None
+        uri = document.get("uri") if isinstance(document, dict) else None
+        if isinstance(uri, str):
+            server.documents.lose(uri)
+            server.latest.drop(server.notebooks.key_of(uri))
+
+    server.listen(types.TEXT_DOCUMENT_DID_OPEN, opened)
+    server.listen(types.TEXT_DOCUMENT_DID_CHANGE, changed)
+    server.listen(types.TEXT_DOCUMENT_DID_CLOSE, closed)
+    server.listen_missed(types.TEXT_DOCUMENT_DID_CHANGE, missed)
+
+    @server.feature("textDocument/didFocus")
+    def focused(params: Named) -> None:
+        service = server.host.service
+        if service is not None:
+            uri = params.uri
+            service.document_focused(uri and server.notebooks.key_of(uri))
+
+
+def tell_service(server: Server, uri: str) -> None:
+    """Tell the service the present text of a document."""
+    service, view = server.host.service, server.views.of(uri)
+    if service is not None and view is not None:
+        service.document_changed(view.snapshot)
+
+
+def forget(server: Server, uri: str) -> None:
+    """Tell the service that a document is closed."""
+    if server.host.service is not None:
+        server.host.service.document_closed(uri)

@@ -1,0 +1,171 @@
+"""From a completion request to checked items, for both of LSP's completion methods.
+
+Freezes the document when the request comes, lets the newest question of a document
+win, waits for a short silence, asks the service, and checks what it says against the
+document as it is then. Decides nothing about the text of a completion.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codekv.completion.api import Completion, Request, Selected, Source, Trigger
+from codekv.errors import CancelledWorkError, CodekvError, DocumentError
+from lsp.documents import Span
+
+if TYPE_CHECKING:
+    from codekv.completion.api import Item
+    from lsp.decode import Ask
+    from lsp.latest import Turn
+    from lsp.server import Server
+    from lsp.views import View
+
+logger = logging.getLogger(__name__)
+
+_NOTHING = Completion(source=Source.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request with its document as it was when the request came."""
+
+    uri: str
+    view: View
+    request: Request
+    turn: Turn
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An item in the editor's positions."""
+
+    item: Item
+    span: Span
+
+
+def pose(server: Server, ask: Ask, trigger: Trigger | None = None) -> Question | None:
+    """Freeze the document and become its newest question.
+
+    Returns:
+        None if there is nothing to ask about: the document is not open.
+    """
+    key = server.notebooks.key_of(ask.uri)
+    turn = server.latest.take(key)
+    view = server.views.of(ask.uri)
+    if view is None:
+        server.latest.release(key, turn)
+        logger.info("asked about a document that is not open or not in sync")
+        return None
+    config = server.config_for(ask.uri).completion
+    usual = server.settings.for_folder().completion
+    now = server.now()
+    if trigger is None:
+        trigger = server.client.trigger_of(ask, server.debounce.since_change(now))
+    fixed = None if config.debounce_ms == "auto" else config.debounce_ms / 1000
+    wait = server.debounce.wait(now, fixed)
+    is_invoked = trigger is Trigger.INVOKED
+    request = Request(
+        snapshot=view.snapshot,
+        cursor_byte=view.byte_of(ask.place),
+        trigger=trigger,
+        max_items=config.candidates if is_invoked else 1,
+        selected=_selected(view, ask),
+        max_tokens=None if config == usual else config.max_tokens,
+    )
+    return Question(ask.uri, view, request, turn, 0.0 if is_invoked else wait)
+
+
+async def resolve(server: Server, question: Question) -> list[Offer] | None:
+    """Get the items for a question.
+
+    Returns:
+        None if something newer has come or the service failed, so that the editor
+        keeps what it shows; an empty list if there is nothing to offer.
+    """
+    turn, view = question.turn, question.view
+    try:
+        completion = await turn.run(_ask_service(server, question))
+    except CancelledWorkError:
+        return None
+    except DocumentError as error:
+        logger.info("no completion: %s", error)
+        return []
+    except CodekvError as error:
+        logger.warning("no completion: %s", error)
+        return None
+    except Exception:
+        logger.exception("the service failed")
+        return None
+    finally:
+        server.latest.release(server.notebooks.key_of(question.uri), turn)
+        server.host.notify()
+    if completion is None or not _is_fresh(server, question):
+        return None
+    offers = (_offer(view, question.request, item) for item in completion.items)
+    return [offer for offer in offers if offer is not None]
+
+
+async def _ask_service(server: Server, question: Question) -> Completion:
+    if question.wait:
+        await asyncio.sleep(question.wait)
+    service = server.host.service
+    if service is None:
+        return _NOTHING
+    started = server.now()
+    working = asyncio.get_running_loop().call_later(0.1, server.host.notify)
+    try:
+        completion = await service.complete(question.request)
+    finally:
+        working.cancel()
+    if completion.source is Source.MODEL:
+        server.debounce.answered(server.now() - started)
+    return completion
+
+
+def _is_fresh(server: Server, question: Question) -> bool:
+    """Whether the document still has the text that was asked about."""
+    view = server.views.of(question.uri)
+    return view is not None and view.revision == question.view.revision
+
+
+def _selected(view: View, ask: Ask) -> Selected | None:
+    entry = ask.selected
+    if entry is None:
+        return None
+    start, end = (view.byte_of(place) for place in entry.span)
+    return Selected(start, max(start, end), entry.text)
+
+
+def _offer(view: View, request: Request, item: Item) -> Offer | None:
+    """Put an item into the editor's positions; None if it breaks its contract.
+
+    An item that does would delete or misplace text of the user's.
+    """
+    data, cursor = request.snapshot.data, request.cursor_byte
+    start, end = item.start_byte, item.end_byte
+    if not view.base_byte <= start <= cursor <= end <= view.end_byte:
+        fault = "its range does not hold the cursor"
+    elif b"\n" in data[start:end]:
+        fault = "its range leaves the line"
+    elif request.selected is not None and not _extends(item, request.selected):
+        fault = "it does not extend the popup's entry"
+    elif request.selected is None and not _keeps(item, data[start:cursor]):
+        fault = "it does not begin with what stands before the cursor"
+    else:
+        return Offer(item, Span(view.place_of(start), view.place_of(end)))
+    logger.warning("item %s dropped: %s", item.id, fault)
+    return None
+
+
+def _keeps(item: Item, typed: bytes) -> bool:
+    return item.text.startswith(typed.decode("utf-8", "replace"))
+
+
+def _extends(item: Item, selected: Selected) -> bool:
+    span = (item.start_byte, item.end_byte)
+    is_same = span == (selected.start_byte, selected.end_byte)
+    return is_same and item.text.startswith(selected.text)

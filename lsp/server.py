@@ -1,0 +1,177 @@
+"""One client's server: what it knows of the client, its documents and its service.
+
+Wires the features together; decides nothing about completions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.protocol import default_converter
+
+from codekv import __version__
+from lsp.client import Client
+from lsp.debounce import Debounce
+from lsp.documents import DocumentStore
+from lsp.features import FEATURES
+from lsp.latest import Latest
+from lsp.notebooks import NotebookStore
+from lsp.protocol import Protocol
+from lsp.settings import Settings, token_of
+from lsp.views import Views
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from codekv.config import Config
+    from lsp.host import Host
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what conditions a client is served.
+
+    Attributes:
+        leave: Called once, with an exit code, when the conversation is over.
+        at_shutdown: Awaited before a shutdown request is answered.
+        token: What the client must present in `initializationOptions.token`, or None.
+        number: Tells the clients of one process apart.
+        clock: Seconds, for intervals.
+    """
+
+    leave: Callable[[int], None]
+    at_shutdown: Callable[[], Awaitable[object]]
+    token: str | None = None
+    number: int = 1
+    clock: Callable[[], float] = time.monotonic
+
+
+class Server(LanguageServer):
+    """Serves one client.
+
+    Attributes:
+        client: What the client has said about itself; replaced by initialize.
+    """
+
+    protocol: Protocol
+
+    def __init__(self, host: Host, terms: Terms) -> None:
+        self.host = host
+        self.terms = terms
+        self.client = Client()
+        self.documents = DocumentStore()
+        self.notebooks = NotebookStore(self.documents)
+        self.views = Views(self.documents, self.notebooks)
+        self.settings = Settings()
+        self.latest = Latest()
+        self.debounce = Debounce()
+        self._listeners: dict[str, Callable[[Any], None]] = {}
+        self._on_missed: dict[str, Callable[[Any], None]] = {}
+        self._at_end: list[Callable[[], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_over = False
+        super().__init__(
+            "codekv",
+            __version__,
+            types.TextDocumentSyncKind.Incremental,
+            types.NotebookDocumentSyncOptions(
+                [types.NotebookDocumentFilterWithNotebook(notebook="*")]
+            ),
+            protocol_cls=Protocol,
+            converter_factory=default_converter,
+        )
+        for register in FEATURES:
+            register(self)
+
+    # For the features
+
+    def listen(self, method: str, listener: Callable[[Any], None]) -> None:
+        """Hear a notification that pygls handles itself."""
+        self._listeners[method] = listener
+
+    def listen_missed(self, method: str, listener: Callable[[Any], None]) -> None:
+        """Hear of a notification that could not be decoded, with its raw parameters."""
+        self._on_missed[method] = listener
+
+    def at_end(self, action: Callable[[], None]) -> None:
+        """Do something when the conversation is over."""
+        self._at_end.append(action)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the conversation; ends with it."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._collect)
+
+    def now(self) -> float:
+        """Tell the time in seconds."""
+        return self.terms.clock()
+
+    def config_for(self, uri: str) -> Config:
+        """Give the configuration that holds for a document."""
+        return self.settings.for_folder(self.client.folder_of(uri))
+
+    # For the protocol
+
+    def hear(self, method: str, params: Any) -> None:
+        """Pass a notification to whoever listens to it."""
+        listener = self._listeners.get(method)
+        if listener is not None:
+            listener(params)
+
+    def missed(self, method: str, params: Any) -> None:
+        """Pass on that a message could not be decoded."""
+        listener = self._on_missed.get(method)
+        if listener is not None:
+            listener(params)
+
+    def refusal_of(self, params: types.InitializeParams) -> str | None:
+        """Tell why a client is not served, or None if it is."""
+        wanted = self.terms.token
+        if wanted is None:
+            return None
+        given = token_of(params.initialization_options) or ""
+        if hmac.compare_digest(given.encode(), wanted.encode()):
+            return None
+        return "the token in initializationOptions.token is missing or wrong"
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """Log an internal error; a person who types cannot mend it by a popup."""
+        logger.error("%s outside a request: %s", source.__name__, type(error).__name__)
+
+    # For the transport
+
+    def receive(self, body: bytes) -> None:
+        """Take one message."""
+        if not self._is_over:
+            self.protocol.receive(body)
+
+    def lost(self) -> None:
+        """Take it that the client is gone."""
+        self.end(0 if self.protocol.has_shut_down else 1)
+
+    def end(self, exit_code: int) -> None:
+        """End the conversation; work for it stops."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.latest.drop_all()
+        for action in self._at_end:
+            action()
+        for task in list(self._tasks):
+            task.cancel()
+        self.terms.leave(exit_code)
+
+    def _collect(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("work beside the conversation failed", exc_info=error)

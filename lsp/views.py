@@ -1,0 +1,65 @@
+"""A document frozen for one question, be it a file or a notebook's joined cells.
+
+The only place that knows how positions in what the editor shows relate to offsets in
+what the service sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codekv.units import ByteOffset
+
+if TYPE_CHECKING:
+    from codekv.text.snapshot import Snapshot
+    from lsp.documents import Document, DocumentStore, Place
+    from lsp.notebooks import NotebookStore
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the service sees of a document at one moment.
+
+    Attributes:
+        snapshot: A file, or all cells of a notebook in the language of one.
+        document: The file or the cell in which the person types.
+        base_byte: Where the document's text begins in the snapshot.
+    """
+
+    snapshot: Snapshot
+    document: Document
+    revision: int
+    base_byte: int = 0
+
+    @property
+    def end_byte(self) -> int:
+        """Where the document's text ends in the snapshot."""
+        return self.base_byte + len(self.document.snapshot().data)
+
+    def byte_of(self, place: Place) -> ByteOffset:
+        """Turn an editor position into an offset of the snapshot."""
+        return ByteOffset(self.base_byte + self.document.byte_of(place))
+
+    def place_of(self, offset: int) -> Place:
+        """Turn an offset of the snapshot into an editor position."""
+        return self.document.place_of(offset - self.base_byte)
+
+
+class Views:
+    """Finds what a document's uri stands for."""
+
+    def __init__(self, documents: DocumentStore, notebooks: NotebookStore) -> None:
+        self._documents = documents
+        self._notebooks = notebooks
+
+    def of(self, uri: str) -> View | None:
+        """Freeze a document; None if it is not open or its text is not certain."""
+        document = self._documents.get(uri)
+        if document is None or not document.in_sync:
+            return None
+        joined = self._notebooks.join(document)
+        if joined is None:
+            return View(document.snapshot(), document, document.revision)
+        snapshot, base_byte = joined
+        return View(snapshot, document, snapshot.version, base_byte)
