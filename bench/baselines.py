@@ -146,6 +146,10 @@ class BaselineTarget:
         snapshot, cursor = self._documents[step.uri], step.cursor_byte
         return await asyncio.to_thread(lambda: greedy.answer(layout(snapshot, cursor)))
 
+    async def account(self, answer: Completion) -> Completion:
+        """See `Target`."""
+        return answer
+
     async def settle(self, seconds: float) -> None:
         """See `Target`: there is no idle work."""
 

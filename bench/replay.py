@@ -139,6 +139,7 @@ class Replay:
         began = time.perf_counter()
         answer = await self._target.ask(step)
         latency = (time.perf_counter() - began) * 1000
+        answer = await self._target.account(answer)
         at_s = time.monotonic() - self._begin
         rss = psutil.Process(self._target.pid).memory_info().rss / 2**20
         place = (episode.name, index, step.label)

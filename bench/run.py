@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from bench.summary import overall_hit_rate, trace_summary
 from codekv.config import cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bench.replay import Pace, Progress
@@ -102,7 +104,7 @@ def plan(options: Options) -> tuple[Trace, ...]:
     return tuple(trace for trace in built if trace.episodes)
 
 
-def run_id(options: Options, config: Mapping[str, Any], built: Sequence[Trace]) -> str:
+def run_id(options: Options, config: Any, built: Sequence[Trace]) -> str:
     """Name a run by everything that its samples depend on."""
     chosen = {key: str(value) for key, value in asdict(options).items()}
     digests = [trace.digest for trace in built]
@@ -113,6 +115,22 @@ def run_id(options: Options, config: Mapping[str, Any], built: Sequence[Trace]) 
 def scratch(run: str) -> Path:
     """The folder of one run's journal and block store."""
     return cache_dir() / "bench" / run
+
+
+@contextmanager
+def private_store(run: str) -> Iterator[None]:
+    """Give services in this process a block store of the run's own.
+
+    A store that outlives the run would make the next one warm.
+    """
+    before = os.environ.get("CODEKV_CACHE_DIR")
+    os.environ["CODEKV_CACHE_DIR"] = str(scratch(run) / "store")
+    try:
+        yield
+    finally:
+        del os.environ["CODEKV_CACHE_DIR"]
+        if before is not None:
+            os.environ["CODEKV_CACHE_DIR"] = before
 
 
 async def execute(

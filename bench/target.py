@@ -42,7 +42,10 @@ class Target(Protocol):
         """Note that the user looks at an open document."""
 
     async def ask(self, step: Ask) -> Completion:
-        """Answer; `timing.ttft` and the token counts are the target's own account."""
+        """Answer; this is what the clock stands around."""
+
+    async def account(self, answer: Completion) -> Completion:
+        """Fill in what the target tells about the answer just given; not timed."""
 
     async def settle(self, seconds: float) -> None:
         """Return when idle work is done, or after `seconds`."""
@@ -134,6 +137,10 @@ class ServiceTarget:
         trigger = Trigger.INVOKED if self._anew else Trigger.AUTOMATIC
         snapshot = self._documents[step.uri]
         return await self.service.complete(Request(snapshot, step.cursor_byte, trigger))
+
+    async def account(self, answer: Completion) -> Completion:
+        """See `Target`."""
+        return answer
 
     async def settle(self, seconds: float) -> None:
         """See `Target`."""

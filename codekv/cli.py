@@ -14,9 +14,11 @@ import click
 from codekv.errors import CodekvError, UsageError
 
 COMMANDS: dict[str, str] = {
+    "bench": "codekv.commands.bench:bench",
     "serve": "codekv.commands.serve:serve",
     "doctor": "codekv.commands.doctor:doctor",
     "model": "codekv.commands.model:model",
+    "top": "codekv.commands.top:top",
 }
 """Name of each command and where it is; `--help` lists them in this order."""
 

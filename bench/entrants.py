@@ -1,0 +1,148 @@
+"""Who takes part in a run: the service, its fresh twin, baselines, other servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bench.run import FRESH, MAIN, Entrant
+from bench.target import ServiceTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bench.baselines import Greedy
+    from bench.layouts import Layout
+    from bench.target import Target
+    from codekv.config import Config
+    from codekv.model.runtime import Runtime
+    from codekv.tokens.tokenizer import Tokenizer
+
+PREFIX = "common-prefix"
+PLUGIN = "plugin-layout"
+BASELINES = (FRESH, PREFIX, PLUGIN)
+
+
+def measured(config: Config, *, as_used: bool) -> Config:
+    """The configuration that is replayed.
+
+    Answers that come without the model (typing along a known answer, guesses made
+    ahead) and answers of several lines would hide what a request costs, so they are
+    off unless wanted.
+    """
+    if as_used:
+        return config
+    off = {"typed_through": False, "speculate": False, "multiline": "never"}
+    completion = config.completion.model_copy(update=off)
+    return config.model_copy(update={"completion": completion})
+
+
+def anew(config: Config) -> Config:
+    """The same answers with nothing reused and no hurry."""
+    off = {"typed_through": False, "speculate": False, "latency_budget_ms": 60_000}
+    completion = config.completion.model_copy(update=off)
+    kvcache = config.kvcache.model_copy(update={"idle_work": False, "disk": False})
+    return config.model_copy(update={"completion": completion, "kvcache": kvcache})
+
+
+class Shared:
+    """One loaded runtime for both baselines, and what it told about itself."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._runtime: Runtime | None = None
+        self._tokenizer: Tokenizer | None = None
+        self.speed: dict[str, Any] = {}
+        self.model: dict[str, Any] = {"name": config.model.name}
+
+    def prefix(self) -> tuple[Layout, Greedy]:
+        """Our prompt, with nothing but common-prefix reuse."""
+        from bench.layouts import Anchored
+
+        greedy = self._greedy()
+        assert self._tokenizer is not None
+        return Anchored(self._tokenizer, self._config), greedy
+
+    def plugin(self) -> tuple[Layout, Greedy]:
+        """The prompt of today's plugins, with common-prefix reuse."""
+        from bench.layouts import Plugin
+
+        greedy = self._greedy()
+        assert self._tokenizer is not None
+        return Plugin(self._tokenizer, self._config), greedy
+
+    def _greedy(self) -> Greedy:
+        from bench.baselines import Greedy
+
+        if self._runtime is None:
+            self._load()
+        assert self._runtime is not None
+        assert self._tokenizer is not None
+        limit = self._config.completion.max_tokens
+        return Greedy(self._runtime, self._tokenizer, limit, reuse=True)
+
+    def _load(self) -> None:
+        from bench.speed import measure
+        from codekv.model.loader import load_runtime
+        from codekv.model.resolve import resolve_model
+        from codekv.tokens.tokenizer import load_tokenizer
+
+        config = self._config.model
+        resolved = resolve_model(config, pull=False)
+        self._tokenizer = load_tokenizer(resolved.folder, config.fim)
+        self._runtime = load_runtime(resolved.folder, config)
+        self.speed = measure(self._runtime, resolved.folder)
+        spec = self._runtime.spec
+        self.model = {
+            "name": resolved.name,
+            "family": spec.family,
+            "compute": spec.compute,
+            "device": spec.device,
+            "fingerprint": spec.fingerprint,
+            "source_sha256": _source_sha256(resolved.name),
+            "kv_bytes_per_token": sum(
+                heads * (key + value) * 4 for heads, key, value in spec.kv_shapes
+            ),
+        }
+
+
+def line_up(
+    config: Config, shared: Shared, names: Sequence[str], main: Entrant | None = None
+) -> list[Entrant]:
+    """The entrants in order; `main` takes the place of the service in this process."""
+    from bench.baselines import BaselineTarget
+
+    makers: dict[str, Any] = {
+        FRESH: lambda: ServiceTarget(lambda: _service(anew(config)), anew=True),
+        PREFIX: lambda: BaselineTarget(shared.prefix),
+        PLUGIN: lambda: BaselineTarget(shared.plugin),
+    }
+
+    def service() -> Target:
+        return ServiceTarget(lambda: _service(config))
+
+    first = main or Entrant(MAIN, service)
+    return [first, *(Entrant(name, makers[name]) for name in names)]
+
+
+def lsp_entrant(config: Config, root: Path) -> Entrant:
+    """The service behind a real server process."""
+    from bench.lsp import LspTarget
+
+    return Entrant(MAIN, lambda: LspTarget(config, root))
+
+
+def _service(config: Config) -> Any:
+    from codekv.completion.service import Service
+
+    return Service(config, None)
+
+
+def _source_sha256(name: str) -> str | None:
+    from codekv.errors import ModelError
+    from codekv.model.store import open_model
+
+    try:
+        return open_model(name).source_sha256
+    except ModelError:
+        return None

@@ -1,0 +1,118 @@
+"""The server as a target: the same traces through a real process over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from bench.client import LspClient
+from bench.target import QUIET_S
+from codekv.completion.api import Completion, Item, Source, Timing, TokenCounts
+from codekv.config import cache_dir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bench.trace import Ask, Edit, Open
+    from codekv.config import Config
+
+COMMAND = (sys.executable, "-m", "codekv", "serve")
+LOADING_S = 180.0
+_POLL_S = 0.03
+
+
+class LspTarget:
+    """A server process of our own; `ask` includes the protocol's cost."""
+
+    def __init__(
+        self, config: Config, root: Path, command: tuple[str, ...] = COMMAND
+    ) -> None:
+        self._options = config.model_dump(mode="json", exclude_unset=True)
+        self._root = root
+        self._command = command
+        self._client: LspClient | None = None
+
+    @property
+    def client(self) -> LspClient:
+        """The connection to the running server."""
+        assert self._client is not None, "start() comes first"
+        return self._client
+
+    async def start(self) -> None:
+        """Start a server and wait for its model."""
+        environment = {"CODEKV_CACHE_DIR": str(cache_dir())}
+        client = LspClient(self._command, self._root, environment, self._options)
+        self._client = await client.__aenter__()
+        await client.ready(LOADING_S)
+
+    async def open(self, step: Open) -> None:
+        """See `Target`."""
+        await self.client.open(step.uri, step.language, step.text)
+
+    async def edit(self, step: Edit) -> None:
+        """See `Target`."""
+        await self.client.replace(step.uri, step.start_byte, step.end_byte, step.text)
+
+    async def focus(self, uri: str) -> None:
+        """See `Target`: the protocol has no word for it; the next question tells."""
+
+    async def ask(self, step: Ask) -> Completion:
+        """See `Target`."""
+        text = await self.client.complete(step.uri, step.cursor_byte)
+        return Completion((Item("", text, 0, 0),) if text else ())
+
+    async def account(self, answer: Completion) -> Completion:
+        """See `Target`: the server's status tells."""
+        return completion_from(answer, (await self.client.status()).get("last"))
+
+    async def settle(self, seconds: float) -> None:
+        """See `Target`."""
+        deadline = time.monotonic() + seconds
+        idle_since = time.monotonic()
+        while (now := time.monotonic()) < deadline:
+            status = await self.client.status()
+            if status.get("state") == "working":
+                idle_since = now
+            elif now - idle_since >= QUIET_S:
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def restart(self) -> None:
+        """See `Target`."""
+        await self.close()
+        await self.start()
+
+    async def close(self) -> None:
+        """See `Target`."""
+        if self._client is not None:
+            await self._client.__aexit__(None, None, None)
+            self._client = None
+
+    @property
+    def pid(self) -> int:
+        """See `Target`."""
+        return self._client.pid if self._client is not None else os.getpid()
+
+
+def completion_from(answer: Completion, last: Any) -> Completion:
+    """Add the costs that a server's status tells of its last completion."""
+    told = last if isinstance(last, dict) else {}
+    timing = dict(told.get("timing_ms") or told.get("timing") or {})
+    tokens = dict(told.get("tokens") or {})
+    known = TokenCounts.__dataclass_fields__
+    return Completion(
+        answer.items,
+        str(told.get("model", "")),
+        Timing(
+            float(timing.get("total", 0.0)),
+            float(timing.get("prefill", 0.0)),
+            float(timing.get("decode", 0.0)),
+            float(timing.get("ttft", 0.0)),
+        ),
+        TokenCounts(**{k: int(v) for k, v in tokens.items() if k in known}),
+        Source(told.get("source", "model")),
+        reuse_stop=str(told.get("reuse_stop", "")),
+    )

@@ -1,0 +1,158 @@
+"""`codekv bench`: measure this machine, this model, this repository."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from codekv.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.run import Options
+    from codekv.config import Config
+
+
+@click.command("bench")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--trace", "names", multiple=True, help="A trace by name; repeatable.")
+@click.option("--files", default=12, show_default=True, help="Edit at most N files.")
+@click.option("--episodes", type=int, help="Places per trace; defaults by trace.")
+@click.option("--seed", default=1, show_default=True, help="Same seed, same requests.")
+@click.option(
+    "--pace",
+    type=click.Choice(["human", "max"]),
+    default="max",
+    show_default=True,
+    help="human waits between keystrokes, and leaves pauses for idle work.",
+)
+@click.option("--quick", is_flag=True, help="A look in about three minutes.")
+@click.option("--lsp", is_flag=True, help="Through a real server process over stdio.")
+@click.option("--as-used", is_flag=True, help="With every shortcut a user has.")
+@click.option("--baseline", "baselines", multiple=True, help="Only these baselines.")
+@click.option("--no-baselines", is_flag=True, help="Measure codekv alone.")
+@click.option("--against", metavar="URL", help="Also a running completion server.")
+@click.option("--model", help="Another model than the configured one.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--restart", is_flag=True, help="Do not take up an interrupted run.")
+@click.option("--sources", is_flag=True, help="Fetch and edit the pinned packages.")
+@click.option(
+    "--compare",
+    nargs=2,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Compare two JSON reports instead of measuring.",
+)
+def bench(**given: Any) -> None:
+    """Replay typed traces over the source files in PATH and report what they cost."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if given["compare"]:
+        from bench.compare import show
+
+        show(console, *given["compare"])
+        return
+    root = _root(given)
+    config = _config(given["model"], root)
+    report = asyncio.run(_measure(_options(given, root), config, given, console))
+    _write(report, given["json_file"], given["html_file"])
+    if report["partial"]:
+        sys.exit(130)
+
+
+def _root(given: dict[str, Any]) -> Path:
+    if given["sources"]:
+        from bench.fetch import fetch_all, sources_dir
+
+        fetch_all()
+        return sources_dir()
+    if given["path"] is None:
+        raise UsageError("no PATH given; name a folder of source code, or --sources")
+    return Path(given["path"])
+
+
+def _config(model: str | None, root: Path) -> Config:
+    from codekv.config import apply, load
+
+    config, problems = load(root if root.is_dir() else root.parent)
+    if model:
+        config, more = apply(config, {"model": {"name": model}}, "--model")
+        problems += more
+    for problem in problems:
+        click.echo(f"codekv: {problem}", err=True)
+    return config
+
+
+def _options(given: dict[str, Any], root: Path) -> Options:
+    from bench.run import Options
+
+    quick = bool(given["quick"])
+    return Options(
+        root=root,
+        names=tuple(given["names"]),
+        files=given["files"],
+        episodes=given["episodes"],
+        seed=given["seed"],
+        pace=given["pace"],
+        quick=quick,
+        baseline_asks=4 if quick else 12,
+        fresh_asks=1 if quick else 8,
+    )
+
+
+async def _measure(
+    options: Options, config: Config, given: dict[str, Any], console: Any
+) -> dict[str, Any]:
+    from bench.entrants import BASELINES, Shared, line_up, lsp_entrant, measured
+    from bench.progress import RichProgress
+    from bench.run import execute, plan, private_store, remove, report, run_id, scratch
+    from bench.sample import Journal
+    from bench.table import show
+
+    used = measured(config, as_used=given["as_used"])
+    names = () if given["no_baselines"] else given["baselines"] or BASELINES
+    if unknown := sorted(set(names) - set(BASELINES)):
+        raise UsageError(f"no baseline {unknown[0]!r}; known: {', '.join(BASELINES)}")
+    built = plan(options)
+    run = run_id(options, [used.model_dump(mode="json"), given["lsp"]], built)
+    if given["restart"]:
+        remove(run)
+    shared = Shared(used)
+    main = lsp_entrant(used, options.root.absolute()) if given["lsp"] else None
+    entrants = line_up(used, shared, names, main)
+    if given["against"]:
+        from bench.against import http_entrant
+
+        entrants.append(http_entrant(given["against"], used))
+    journal = Journal(scratch(run) / "journal.jsonl", run)
+    with RichProgress(console) as progress, private_store(run):
+        result = await execute(options, built, entrants, journal, progress)
+    about = {
+        "model": shared.model,
+        "speed": shared.speed,
+        "seed": options.seed,
+        "pace": options.pace,
+        "command": shlex.join(["codekv", *sys.argv[1:]]),
+        "config": used.model_dump(mode="json"),
+    }
+    made = report(result, about)
+    show(console, made)
+    if not result.partial:
+        remove(run)
+    return made
+
+
+def _write(report: dict[str, Any], json_file: Path | None, html: Path | None) -> None:
+    if json_file is not None:
+        text = json.dumps(report, indent=1, ensure_ascii=False)
+        json_file.write_text(text + "\n", "utf-8")
+    if html is not None:
+        from bench.html import render
+
+        html.write_text(render(report), "utf-8")
