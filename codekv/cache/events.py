@@ -33,6 +33,9 @@ class Event(StrEnum):
     VANISHED = "vanished"
     """Was indexed but its file is gone: another process or a person removed it."""
 
+    READ_FAILED = "read_failed"
+    """The system would not read the file; it is left alone and looked at later."""
+
     WRITTEN = "written"
     WRITE_FAILED = "write_failed"
     """The disk was full, read-only or broken; writing pauses for a while."""

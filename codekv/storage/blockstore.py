@@ -2,80 +2,47 @@
 
 Canonical float32 goes in and comes out; in between a block is encoded once. Safe to
 call from several threads. Nothing here fails a request: what cannot be stored or
-read back is counted and computed again.
+read back is counted and computed again. Reads of files happen in `load`, writes in
+`flush` only.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-import torch
+from typing import TYPE_CHECKING
 
 from codekv.cache.events import Counters, Event
 from codekv.cache.key import BlockRef, block_ref
-from codekv.cache.manager import CacheManager, NewBlock
-from codekv.cache.policy import Policy, policy
-from codekv.errors import BlockFormatError
+from codekv.cache.manager import NewBlock
+from codekv.cache.policy import policy
+from codekv.errors import BlockFormatError, UsageError
+from codekv.storage.disk import DiskTier
+from codekv.storage.encoded import EncodedBlock, Shapes, is_finite, shapes_of
+from codekv.storage.ram import RamTier
+from codekv.storage.stats import LoadTimes, StoreStats
+from codekv.storage.upkeep import Housekeeper, Upkeep
+from codekv.storage.values import Facts, Hit, StoreBudget, best_hit
+from codekv.storage.writer import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Sequence
 
-    from codekv.cache.index import MatchKind
-    from codekv.storage.encoded import Codec, EncodedBlock, Planes
+    from codekv.storage.encoded import Codec, Planes
     from codekv.units import ChainKey
 
-Tier = Literal["ram", "disk"]
+__all__ = ["BlockStore", "Facts", "Hit", "Shapes", "StoreBudget", "Upkeep"]
 
-
-@dataclass(frozen=True, slots=True)
-class StoreBudget:
-    """How much room the store may take; a `disk_dir` of None means no disk."""
-
-    ram_bytes: int
-    disk_bytes: int = 0
-    disk_dir: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the store should know of a block beside its bytes.
-
-    Attributes:
-        classes: One syntax class per token, for the codec.
-        cost_s: Seconds it takes to compute the block.
-        persist: False for blocks that must never reach the disk.
-        volatile: Belongs to the present topic only.
-    """
-
-    classes: bytes
-    cost_s: float
-    persist: bool = True
-    volatile: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A stored block that can stand for `ref`.
-
-    Attributes:
-        kind: `chain` is exact; `content` is the same tokens after something else.
-        source: Chain key of the stored block.
-    """
-
-    ref: BlockRef
-    kind: MatchKind
-    tier: Tier
-    source: ChainKey
-    num_bytes: int
-    cost_s: float
+_HIT_EVENTS = {"chain": Event.HIT_CHAIN, "content": Event.HIT_CONTENT}
 
 
 class BlockStore:
-    """Stored blocks of one model, one codec and one user."""
+    """Stored blocks of one model, one codec and one user.
+
+    Attributes:
+        fingerprint: Of model and codec together; part of every key.
+        counters: What happened since the store was opened.
+    """
 
     def __init__(
         self,
@@ -83,7 +50,8 @@ class BlockStore:
         fingerprint: str,
         budget: StoreBudget,
         codec: Codec,
-        eviction: str = "cost",
+        upkeep: Upkeep | None = None,
+        kv_shapes: Shapes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Open a store.
@@ -92,50 +60,80 @@ class BlockStore:
             fingerprint: The model's; the codec's is added to it.
             budget: Limits of both tiers.
             codec: Used for every block.
-            eviction: Name of the policy that orders evictions.
+            upkeep: Policies; the defaults if None.
+            kv_shapes: Per layer (num_kv_heads, key_dim, value_dim). Blocks of other
+                shapes are refused, also those from disk.
             clock: Seconds since the epoch.
+
+        Raises:
+            UsageError: A policy's name is unknown.
         """
         self.fingerprint = f"{fingerprint}/{codec.fingerprint}"
         self.counters = Counters()
         self._codec = codec
         self._clock = clock
-        self._policy: Policy = policy(eviction)
+        self._shapes = kv_shapes
         self._lock = threading.RLock()
-        self._ram = CacheManager(budget.ram_bytes, self._policy)
-        self._payloads: dict[ChainKey, EncodedBlock] = {}
+        upkeep = upkeep or Upkeep()
+        self._ram = RamTier(budget.ram_bytes, policy(upkeep.eviction), self.counters)
+        self._keeper = Housekeeper(self._ram, upkeep)
+        self._disk: DiskTier | None = None
+        self._writer: Writer | None = None
+        if budget.disk_dir is not None and budget.disk_bytes > 0:
+            self._disk = DiskTier(
+                budget.disk_dir, self.fingerprint, budget.disk_bytes, self.counters
+            )
+            self._disk.refresh(clock())
+            self._writer = Writer(self._ram, self._disk, codec.name, self._lock)
+        self._load_times = LoadTimes()
 
-    def ref(self, parent: ChainKey | None, tokens: Sequence[int]) -> BlockRef:
+    def ref(self, parent: ChainKey | None, tokens: Iterable[int]) -> BlockRef:
         """Name a block of this store."""
         return block_ref(self.fingerprint, parent, tokens)
 
     def match(self, refs: Sequence[BlockRef]) -> list[Hit | None]:
         """Find a stored block for each reference; reads no bytes, holds nothing.
 
-        A block may be evicted before it is loaded; `load` then answers None.
+        Exact before movable, memory before disk. A block may be evicted before it is
+        loaded; `load` then looks on the other tier, and answers None at last.
         """
         with self._lock:
-            return [self._match(ref) for ref in refs]
+            in_ram = self._ram.manager.match(refs)
+        on_disk = self._disk.match(refs) if self._disk else [None] * len(refs)
+        hits = [
+            best_hit(ref, near, far)
+            for ref, near, far in zip(refs, in_ram, on_disk, strict=True)
+        ]
+        for hit in hits:
+            self.counters.note(_HIT_EVENTS[hit.kind] if hit else Event.MISS)
+        return hits
 
     def load(self, hit: Hit) -> Planes | None:
         """Decode a block: new canonical float32 tensors per layer.
 
+        A block that comes from disk stays in memory afterwards.
+
         Returns:
-            None if the block is gone or turned out to be broken (then it is dropped
-            and counted).
+            None if the block is gone or turned out to be broken; a broken one is
+            dropped from both tiers and counted.
         """
+        started = time.perf_counter()
+        now = self._clock()
         with self._lock:
-            encoded = self._payloads.get(hit.source)
-            self._ram.touch(hit.source, self._clock())
+            encoded = self._ram.get(hit.source)
+            self._ram.manager.touch(hit.source, now)
+        event = Event.LOADED_RAM
+        if encoded is None:
+            encoded = self._fetch(hit, now)
+            event = Event.LOADED_DISK
         if encoded is None:
             return None
-        try:
-            planes = self._codec.decode(encoded)
-        except BlockFormatError:
-            self.counters.note(Event.CORRUPT)
-            with self._lock:
-                self._forget(hit.source)
+        planes = self._decode(encoded, hit.ref.num_tokens)
+        if planes is None:
+            self._drop_broken(hit.source)
             return None
-        self.counters.note(Event.LOADED_RAM)
+        self.counters.note(event)
+        self._load_times.note(time.perf_counter() - started)
         return planes
 
     def put(self, ref: BlockRef, planes: Planes, facts: Facts) -> bool:
@@ -148,31 +146,179 @@ class BlockStore:
             facts: What else the store should know.
 
         Returns:
-            Whether the block is in the store now.
+            Whether the block is in memory now.
+
+        Raises:
+            UsageError: The planes do not have the reference's number of tokens or
+                the model's shapes.
+        """
+        if not self._has_shape(planes, ref.num_tokens):
+            raise UsageError(f"planes of another shape than block {ref.chain.hex()}")
+        with self._lock:
+            known = self._ram.manager.get(ref.chain)
+            if known is not None and known.tokens == ref.tokens:
+                self._ram.manager.touch(ref.chain, self._clock())
+                self._note_persistence(ref, facts.persist)
+                return True
+        is_kept = False
+        if is_finite(planes):
+            encoded = self._codec.encode(planes, facts.classes)
+            with self._lock:
+                is_kept = self._keep(ref, encoded, facts.cost_s, facts.volatile)
+                if is_kept:
+                    self._note_persistence(ref, facts.persist)
+        self.counters.note(Event.STORED if is_kept else Event.REFUSED)
+        return is_kept
+
+    def flush(self, max_ms: float) -> int:
+        """Write waiting blocks to disk, for about `max_ms`; call when idle.
+
+        Of equal contents only the newest variant is written: an edit at the top of a
+        file makes new variants of everything below it, and they replace each other.
+
+        Returns:
+            How many blocks still wait. If that does not get smaller, they cannot be
+            written just now.
+        """
+        if self._writer is None:
+            return 0
+        return self._writer.flush(max_ms, self._clock)
+
+    def hold(self, owner: str, refs: Iterable[BlockRef]) -> int:
+        """Keep these blocks in memory for `owner`, instead of what it held before.
+
+        An owner is a document or a request. Blocks may have several owners; nothing
+        evicts or purges a block that has one.
+
+        Returns:
+            How many of the blocks are in memory.
         """
         with self._lock:
-            known = self._ram.get(ref.chain)
-            if known is not None and known.tokens == ref.tokens:
-                self._ram.touch(ref.chain, self._clock())
-                return True
-        if not _is_finite(planes):
-            self.counters.note(Event.REFUSED)
-            return False
-        encoded = self._codec.encode(planes, facts.classes)
+            chains = [ref.chain for ref in refs]
+            return self._ram.manager.hold(owner, chains, self._clock())
+
+    def fork(self, owner: str, new_owner: str) -> None:
+        """Let `new_owner` hold what `owner` holds, until either changes."""
         with self._lock:
-            return self._keep(ref, encoded, facts)
+            self._ram.manager.fork(owner, new_owner)
 
-    def _match(self, ref: BlockRef) -> Hit | None:
-        match = self._ram.match([ref])[0]
-        if match is None:
-            self.counters.note(Event.MISS)
+    def release(self, owner: str) -> None:
+        """Let an owner hold nothing; unknown owners are ignored."""
+        with self._lock:
+            self._ram.manager.release(owner)
+
+    def note_request(self) -> int:
+        """Count a request; every few requests, purge.
+
+        Returns:
+            How many blocks were purged.
+        """
+        with self._lock:
+            return self._keeper.note_request(self._clock())
+
+    def set_topic(self, document: str, function: str) -> int:
+        """Say what is being worked on; a new topic may drop the volatile blocks.
+
+        Returns:
+            How many blocks were dropped.
+        """
+        with self._lock:
+            return self._keeper.set_topic(document, function)
+
+    def note_attention(self, ref: BlockRef, share: float) -> None:
+        """Tell which share of attention (0 to 1) a block got in an answer."""
+        with self._lock:
+            self._ram.manager.note_attention(ref.chain, share)
+
+    def purge(self) -> int:
+        """Purge now, by the rules of the upkeep; returns how many blocks went."""
+        with self._lock:
+            return self._keeper.purge(self._clock())
+
+    def shrink(self, keep: float = 0.5) -> int:
+        """Give memory back: keep this share of what nobody holds.
+
+        Returns:
+            How many blocks went.
+        """
+        with self._lock:
+            return self._keeper.shrink(keep, self._clock())
+
+    def forget(self, refs: Iterable[BlockRef]) -> None:
+        """Drop blocks from memory and disk, because they must not be remembered."""
+        for ref in refs:
+            with self._lock:
+                self._ram.discard(ref.chain)
+            self._note_persistence(ref, persist=False)
+
+    def clear(self) -> None:
+        """Drop every block of both tiers, and every owner."""
+        with self._lock:
+            self._ram.clear()
+        if self._writer and self._disk:
+            self._writer.clear()
+            self._disk.clear()
+
+    def stats(self) -> StoreStats:
+        """Sizes and counters; cheap, and never waits for a file."""
+        with self._lock:
+            ram = self._ram.manager
+            return StoreStats(
+                ram_blocks=len(ram),
+                ram_tokens=ram.num_tokens,
+                ram_bytes=ram.num_bytes,
+                ram_held_bytes=ram.num_held_bytes,
+                ram_budget_bytes=ram.budget_bytes,
+                disk_blocks=len(self._disk) if self._disk else 0,
+                disk_tokens=self._disk.num_tokens if self._disk else 0,
+                disk_bytes=self._disk.num_bytes if self._disk else 0,
+                disk_budget_bytes=self._disk.budget_bytes if self._disk else 0,
+                waiting_blocks=len(self._writer) if self._writer else 0,
+                load_ms_mean=self._load_times.mean_ms,
+                load_ms_max=self._load_times.max_ms,
+                counters=self.counters.as_dict(),
+            )
+
+    def verify(self) -> tuple[int, int]:
+        """Read every file of this store's model.
+
+        Returns:
+            How many are sound, and how many were dropped.
+        """
+        return self._disk.verify() if self._disk else (0, 0)
+
+    def check(self) -> None:
+        """Verify every structure.
+
+        Raises:
+            AssertionError: One is broken.
+        """
+        with self._lock:
+            self._ram.check()
+        if self._disk:
+            self._disk.check()
+
+    def _fetch(self, hit: Hit, now: float) -> EncodedBlock | None:
+        """Bring a block from disk to memory."""
+        if self._disk is None:
             return None
-        is_exact = match.kind == "chain"
-        self.counters.note(Event.HIT_CHAIN if is_exact else Event.HIT_CONTENT)
-        block = match.block
-        return Hit(ref, match.kind, "ram", block.chain, block.num_bytes, block.cost_s)
+        ref = hit.ref
+        file = self._disk.read(hit.source, ref.tokens, now)
+        if file is None:
+            return None
+        encoded = EncodedBlock.from_views(file.body, file.planes)
+        source = BlockRef(hit.source, ref.content, file.parent, ref.tokens)
+        with self._lock:
+            self._keep(source, encoded, file.cost_s)
+        return encoded
 
-    def _keep(self, ref: BlockRef, encoded: EncodedBlock, facts: Facts) -> bool:
+    def _keep(
+        self,
+        ref: BlockRef,
+        encoded: EncodedBlock,
+        cost_s: float,
+        is_volatile: bool = False,
+    ) -> bool:
         new = NewBlock(
             chain=ref.chain,
             content=ref.content,
@@ -180,30 +326,30 @@ class BlockStore:
             tokens=ref.tokens,
             num_tokens=ref.num_tokens,
             num_bytes=encoded.num_bytes,
-            cost_s=facts.cost_s,
-            is_volatile=facts.volatile,
+            cost_s=cost_s,
+            is_volatile=is_volatile,
         )
-        result = self._ram.insert(new, self._clock())
-        for block in result.evicted:
-            del self._payloads[block.chain]
-        self.counters.note(Event.EVICTED_RAM, len(result.evicted))
-        if result.block is None:
-            self.counters.note(Event.REFUSED)
-            return False
-        if result.is_new:
-            self._payloads[ref.chain] = encoded
-            self.counters.note(Event.STORED)
-        return True
+        return self._ram.keep(new, encoded, self._clock())
 
-    def _forget(self, chain: ChainKey) -> None:
-        self._ram.discard(chain)
-        self._payloads.pop(chain, None)
+    def _decode(self, encoded: EncodedBlock, num_tokens: int) -> Planes | None:
+        try:
+            planes = self._codec.decode(encoded)
+        except BlockFormatError:
+            return None
+        return planes if self._has_shape(planes, num_tokens) else None
 
+    def _has_shape(self, planes: Planes, num_tokens: int) -> bool:
+        shapes, lengths = shapes_of(planes)
+        return lengths == {num_tokens} and self._shapes in (None, shapes)
 
-def _is_finite(planes: Planes) -> bool:
-    """Tell whether no key or value is infinite or not a number.
+    def _drop_broken(self, chain: ChainKey) -> None:
+        with self._lock:
+            self._ram.discard(chain)
+        if self._disk and self._disk.get(chain):
+            self._disk.drop(chain, Event.CORRUPT)
+        else:
+            self.counters.note(Event.CORRUPT)
 
-    A sum is enough: neither can vanish in it.
-    """
-    sums = torch.stack([tensor.sum() for pair in planes for tensor in pair])
-    return bool(torch.isfinite(sums).all())
+    def _note_persistence(self, ref: BlockRef, persist: bool) -> None:
+        if self._writer is not None:
+            self._writer.note(ref.chain, persist)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -17,6 +19,24 @@ Planes = list["tuple[Tensor, Tensor]"]
 
 Canonical: un-rotated, and without the bias of the key projection.
 """
+
+Shapes = tuple[tuple[int, int, int], ...]
+"""Per layer (num_kv_heads, key_dim, value_dim)."""
+
+
+def shapes_of(planes: Planes) -> tuple[Shapes, set[int]]:
+    """The shape of every layer, and all numbers of tokens that occur."""
+    shapes = tuple((k.shape[0], k.shape[2], v.shape[2]) for k, v in planes)
+    return shapes, {tensor.shape[1] for pair in planes for tensor in pair}
+
+
+def is_finite(planes: Planes) -> bool:
+    """Tell whether no key or value is infinite or not a number.
+
+    A sum is enough: neither can vanish in it.
+    """
+    sums = torch.stack([tensor.sum() for pair in planes for tensor in pair])
+    return bool(torch.isfinite(sums).all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +57,22 @@ class EncodedBlock:
     def num_bytes(self) -> int:
         """Bytes of all planes; the header is small."""
         return sum(plane.numel() for plane in self.planes)
+
+    def views(self) -> list[memoryview]:
+        """The planes' bytes, without a copy; not to be written to."""
+        return [plane.numpy().data for plane in self.planes]
+
+    @classmethod
+    def from_views(
+        cls, header: dict[str, Any], views: list[memoryview]
+    ) -> EncodedBlock:
+        """Use bytes where they are; each must start at a multiple of 8 in memory."""
+        empty = torch.empty(0, dtype=torch.uint8)
+        planes = [
+            torch.frombuffer(view, dtype=torch.uint8) if view.nbytes else empty
+            for view in views
+        ]
+        return cls(header, planes)
 
 
 class Codec(Protocol):

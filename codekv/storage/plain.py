@@ -32,13 +32,22 @@ _LEVELS = 127
 _TINY = 1e-30  # a row of nothing larger is coded as zeros
 
 
+def plain_codec(name: str) -> PlainCodec:
+    """Make a codec by its name.
+
+    Raises:
+        UsageError: No plain codec has that name.
+    """
+    if name not in _DTYPES:
+        known = ", ".join(PLAIN_NAMES)
+        raise UsageError(f"no plain codec is called {name!r}; known: {known}")
+    return PlainCodec(name)
+
+
 class PlainCodec:
     """Codes every element alike, whatever its class."""
 
     def __init__(self, name: str) -> None:
-        if name not in _DTYPES:
-            known = ", ".join(PLAIN_NAMES)
-            raise UsageError(f"no plain codec is called {name!r}; known: {known}")
         self.name = name
         self.fingerprint = f"plain-{name}-1"
         self._dtype = _DTYPES[name]
