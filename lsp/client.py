@@ -52,13 +52,21 @@ class Client:
         folders = {f.uri: f.name for f in params.workspace_folders or ()}
         if not folders and params.root_uri:
             folders = {params.root_uri: ""}
+        inline = text.inline_completion if text else None
+        # Clients that announce it like VS Code but none of LSP 3.18 are before 10.
+        is_old = (
+            inline is not None
+            and bool(inline.dynamic_registration)
+            and (workspace is None or workspace.text_document_content is None)
+        )
         return cls(
             name=params.client_info.name.lower() if params.client_info else "",
-            has_inline_completion=bool(text and text.inline_completion),
+            has_inline_completion=inline is not None,
             has_progress=bool(window and window.work_done_progress),
             has_configuration=bool(workspace and workspace.configuration),
             can_register_configuration=bool(change and change.dynamic_registration),
             folders=folders,
+            numbering=Numbering.OLD if is_old else Numbering.UNKNOWN,
         )
 
     @property

@@ -8,14 +8,9 @@ fields that the protocol does not know; neither may cost an answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from lsprotocol import types
+from typing import Any
 
 from lsp.documents import Change, Place, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _KEPT_CAPABILITIES = {
     "general": ("positionEncodings",),
@@ -102,8 +97,8 @@ class Settings:
 
 def decode_place(value: Any) -> Place:
     """Decode a position."""
-    table = _table(value)
-    return Place(_number(table.get("line")), _number(table.get("character")))
+    table = table_of(value)
+    return Place(number_of(table.get("line")), number_of(table.get("character")))
 
 
 def decode_span(value: Any) -> Span:
@@ -112,13 +107,13 @@ def decode_span(value: Any) -> Span:
         if len(value) != 2:  # noqa: PLR2004 - a pair
             raise ShapeError("a range is two positions")
         return Span(decode_place(value[0]), decode_place(value[1]))
-    table = _table(value)
+    table = table_of(value)
     return Span(decode_place(table.get("start")), decode_place(table.get("end")))
 
 
 def decode_ask(value: Any) -> Ask:
     """Decode the parameters of either completion request."""
-    params = _table(value)
+    params = table_of(value)
     context = params.get("context")
     context = context if isinstance(context, dict) else {}
     kind = context.get("triggerKind")
@@ -135,40 +130,40 @@ def decode_ask(value: Any) -> Ask:
 
 def decode_opened(value: Any) -> Opened:
     """Decode `textDocument/didOpen`."""
-    return opened_of(_table(value).get("textDocument"))
+    return opened_of(table_of(value).get("textDocument"))
 
 
 def opened_of(value: Any) -> Opened:
     """Decode a text document item."""
-    item = _table(value)
+    item = table_of(value)
     language = item.get("languageId")
     return Opened(
-        uri=_text(item.get("uri")),
+        uri=text_of(item.get("uri")),
         language=language if isinstance(language, str) else "",
-        version=_version(item),
-        text=_text(item.get("text")),
+        version=version_of(item),
+        text=text_of(item.get("text")),
     )
 
 
 def decode_changed(value: Any) -> Changed:
     """Decode `textDocument/didChange`."""
-    params = _table(value)
+    params = table_of(value)
     changes = params.get("contentChanges")
     if not isinstance(changes, list):
         raise ShapeError("contentChanges is a list")
-    identifier = _table(params.get("textDocument"))
+    identifier = table_of(params.get("textDocument"))
     return Changed(
-        uri=_text(identifier.get("uri")),
-        version=_version(identifier),
+        uri=text_of(identifier.get("uri")),
+        version=version_of(identifier),
         changes=tuple(change_of(change) for change in changes),
     )
 
 
 def change_of(value: Any) -> Change:
     """Decode one content change."""
-    change = _table(value)
+    change = table_of(value)
     span = change.get("range")
-    text = _text(change.get("text"))
+    text = text_of(change.get("text"))
     return Change(None if span is None else decode_span(span), text)
 
 
@@ -181,8 +176,8 @@ def decode_named(value: Any) -> Named:
 
 def decode_offered(value: Any) -> Offered:
     """Decode Copilot's notifications about a shown or partly accepted item."""
-    params = _table(value)
-    item = _table(params.get("item"))
+    params = table_of(value)
+    item = table_of(params.get("item"))
     command = item.get("command")
     arguments = command.get("arguments") if isinstance(command, dict) else None
     first = arguments[0] if isinstance(arguments, list) and arguments else None
@@ -191,7 +186,7 @@ def decode_offered(value: Any) -> Offered:
     return Offered(
         item_id=first if isinstance(first, str) else None,
         text=text if isinstance(text, str) else "",
-        accepted_units=None if length is None else _number(length),
+        accepted_units=None if length is None else number_of(length),
     )
 
 
@@ -220,53 +215,54 @@ def minimal_initialize(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "params": minimal}
 
 
-DECODERS: dict[str, Callable[[Any], Any]] = {
-    types.TEXT_DOCUMENT_INLINE_COMPLETION: decode_ask,
-    types.TEXT_DOCUMENT_COMPLETION: decode_ask,
-    types.TEXT_DOCUMENT_DID_OPEN: decode_opened,
-    types.TEXT_DOCUMENT_DID_CHANGE: decode_changed,
-    types.TEXT_DOCUMENT_DID_CLOSE: decode_named,
-    types.TEXT_DOCUMENT_DID_SAVE: decode_named,
-    types.WORKSPACE_DID_CHANGE_CONFIGURATION: decode_settings,
-    "textDocument/didFocus": decode_named,
-    "textDocument/didShowCompletion": decode_offered,
-    "textDocument/didPartiallyAcceptCompletion": decode_offered,
-}
-
-
 def _decode_selected(value: Any) -> tuple[SelectedEntry | None, bool]:
     """Decode the popup's entry; a malformed one is as good as none."""
     if not isinstance(value, dict):
         return None, False
     try:
-        entry = SelectedEntry(decode_span(value.get("range")), _text(value.get("text")))
+        entry = SelectedEntry(
+            decode_span(value.get("range")), text_of(value.get("text"))
+        )
     except ShapeError:
         return None, False
     return entry, isinstance(value.get("range"), list)
 
 
-def _table(value: Any) -> dict[str, Any]:
+def table_of(value: Any) -> dict[str, Any]:
+    """Give a JSON object, or raise."""
     if not isinstance(value, dict):
         raise ShapeError("expected an object")
     return value
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Give a text, or raise."""
     if not isinstance(value, str):
         raise ShapeError("expected text")
     return value
 
 
-def _number(value: Any) -> int:
+def number_of(value: Any) -> int:
+    """Give a whole number, or raise."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ShapeError("expected a number")
     return int(value)
 
 
-def _version(table: dict[str, Any]) -> int:
+def version_of(table: dict[str, Any]) -> int:
+    """Give a document's version; zero if there is none."""
     version = table.get("version")
     return version if isinstance(version, int) else 0
 
 
 def _uri(params: dict[str, Any]) -> str:
-    return _text(_table(params.get("textDocument")).get("uri"))
+    return text_of(table_of(params.get("textDocument")).get("uri"))
+
+
+def list_of(value: Any) -> list[Any]:
+    """Give a JSON array; none at all is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ShapeError("expected a list")
+    return value

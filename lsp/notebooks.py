@@ -81,6 +81,11 @@ class NotebookStore:
         for cell in notebook.cells if notebook else ():
             self._by_cell.pop(cell.uri, None)
 
+    def cells_of(self, uri: str) -> list[Cell]:
+        """Give a notebook's cells in order; none if it is not open."""
+        notebook = self._notebooks.get(uri)
+        return list(notebook.cells) if notebook else []
+
     def key_of(self, uri: str) -> str:
         """Tell under which uri the service knows a document: its notebook's or its own.
 

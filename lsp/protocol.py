@@ -17,7 +17,8 @@ from lsprotocol import types
 from pygls.protocol import JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification
 
-from lsp.decode import DECODERS, minimal_initialize
+from lsp.decode import minimal_initialize
+from lsp.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,11 +1,20 @@
 """One file per feature; each registers its handlers on a server."""
 
-from lsp.features import commands, configuration, inline, lifecycle, status, sync
+from lsp.features import (
+    commands,
+    configuration,
+    inline,
+    lifecycle,
+    notebook,
+    status,
+    sync,
+)
 
 FEATURES = (
     lifecycle.register,
     configuration.register,
     sync.register,
+    notebook.register,
     inline.register,
     commands.register,
     status.register,
