@@ -67,6 +67,9 @@ class Grammar:
         lines: Patterns for single lines.
         opaque: Node types whose lines are text rather than code.
         comment: What starts a comment that ends with its line.
+        quotes: What strings on one line begin and end with.
+        long_quotes: The same for strings that may run over several lines.
+        remark: What a comment of several lines begins and ends with, if there are any.
         is_indented: Indentation alone ends a body.
         can_nest: A named function may stand inside another one.
     """
@@ -76,6 +79,9 @@ class Grammar:
     lines: LineRules
     opaque: frozenset[str]
     comment: bytes
+    quotes: tuple[bytes, ...]
+    long_quotes: tuple[bytes, ...]
+    remark: tuple[bytes, ...]
     is_indented: bool
     can_nest: bool
 
@@ -142,6 +148,9 @@ def _grammar(name: str) -> Grammar:
         ),
         opaque=frozenset(table["opaque"]),
         comment=table["comment"].encode(),
+        quotes=tuple(text.encode() for text in table["quotes"]),
+        long_quotes=tuple(text.encode() for text in table["long"]),
+        remark=tuple(text.encode() for text in table["remark"]),
         is_indented=table["indented"],
         can_nest=table["nested"],
     )

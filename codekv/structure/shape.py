@@ -1,0 +1,230 @@
+"""How much to offer at a cursor: nothing, one line, or a whole block.
+
+Decided from the lines around the cursor, so that it does not flicker while broken
+code is typed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from codekv.structure.anchor import find_anchor
+from codekv.structure.balance import balance
+from codekv.structure.lines import (
+    indentation,
+    is_blank,
+    line_at,
+    line_end,
+    line_start,
+    opaque_start,
+    starts_with_closer,
+    width,
+)
+
+if TYPE_CHECKING:
+    from codekv.structure.parser import SyntaxTree
+
+Multiline = Literal["auto", "never", "always"]
+
+CLOSING = b")]}>\"'`,;: \t"
+"""What may stand right of a cursor without being code of its own."""
+
+_MAX_SCAN = 8192
+
+
+class Shape(StrEnum):
+    """How much a completion may hold."""
+
+    NONE = "none"
+    LINE = "line"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a completion at one cursor may be.
+
+    Attributes:
+        shape: How much to offer.
+        cursor_byte: The cursor.
+        end_byte: The offered text takes the place of everything from the cursor to
+            here: the line's end if only closers are left on it, else the cursor.
+        base: Brackets and quotes open at the cursor since the anchor, outermost first.
+        line_depth: How many of them were open where the cursor's line begins.
+        wanted: How many of them the text behind `end_byte` closes.
+        header: Indentation of the line that opens the body; None outside a block.
+        below: The first line with text below the cursor's line.
+        reason: Why nothing is offered; empty otherwise.
+    """
+
+    shape: Shape
+    cursor_byte: int
+    end_byte: int
+    base: tuple[bytes, ...] = ()
+    line_depth: int = 0
+    wanted: int = 0
+    header: int | None = None
+    below: bytes = b""
+    reason: str = ""
+
+
+def plan(
+    tree: SyntaxTree,
+    cursor_byte: int,
+    invoked: bool = False,
+    multiline: Multiline = "auto",
+) -> Plan:
+    """Decide what to offer at a cursor.
+
+    Args:
+        tree: The document's tree.
+        cursor_byte: The cursor, on a character border.
+        invoked: The user asked for it, so even the inside of a word is completed.
+        multiline: Whether whole blocks may be offered: where a body is empty, never,
+            or always.
+    """
+    data = tree.snapshot.data
+    if not invoked and _is_word(data, cursor_byte - 1) and _is_word(data, cursor_byte):
+        return Plan(Shape.NONE, cursor_byte, cursor_byte, reason="inside-word")
+    end = rest_end(data, cursor_byte)
+    anchor = find_anchor(tree, cursor_byte, _MAX_SCAN)
+    above = balance(tree.grammar, data[anchor:cursor_byte]).opened
+    own = line_start(data, cursor_byte)
+    header = _empty_body_header(tree, cursor_byte)
+    is_block = multiline == "always" or (multiline == "auto" and header is not None)
+    return Plan(
+        shape=Shape.BLOCK if is_block else Shape.LINE,
+        cursor_byte=cursor_byte,
+        end_byte=end,
+        base=above,
+        line_depth=len(balance(tree.grammar, data[anchor:own]).opened),
+        wanted=_wanted(tree, anchor, end, above),
+        header=header,
+        below=_line_below(data, line_end(data, cursor_byte)),
+    )
+
+
+def rest_end(data: bytes, cursor_byte: int) -> int:
+    """The line's end if nothing but closers is left on it, else the cursor."""
+    end = line_end(data, cursor_byte)
+    return end if not data[cursor_byte:end].strip(CLOSING) else cursor_byte
+
+
+def body_unit(data: bytes) -> bytes:
+    """What one step of indentation is in a file: a tab or some spaces."""
+    tabs, steps = 0, dict.fromkeys((2, 3, 4, 8), 0)
+    last = 0
+    for line in data[: 1 << 16].split(b"\n"):
+        if is_blank(line):
+            continue
+        if line.startswith(b"\t"):
+            tabs += 1
+            continue
+        here = len(indentation(line))
+        if here - last in steps:
+            steps[here - last] += 1
+        last = here
+    best = max(steps, key=lambda n: (steps[n], n == 4))
+    if tabs > sum(steps.values()):
+        return b"\t"
+    return b" " * (best if steps[best] else 4)
+
+
+def _is_word(data: bytes, offset: int) -> bool:
+    if not 0 <= offset < len(data):
+        return False
+    byte = data[offset]
+    return byte >= 0x80 or byte == 0x5F or chr(byte).isalnum()
+
+
+def _line_below(data: bytes, end: int) -> bytes:
+    """The first line with text after the line that ends at `end`."""
+    while end < len(data):
+        start, end = end + 1, line_end(data, end + 1)
+        if not is_blank(data[start:end]):
+            return data[start:end]
+    return b""
+
+
+def _wanted(tree: SyntaxTree, anchor: int, end: int, above: tuple[bytes, ...]) -> int:
+    """How many brackets opened since the anchor are closed behind `end`.
+
+    Looks as far as the anchor's construct goes by its indentation.
+    """
+    data = tree.snapshot.data
+    depth = width(line_at(data, anchor))
+    inside = above[-1] if above and above[-1] not in (b"(", b"[", b"{") else b""
+    is_short = tree.grammar is None or inside in tree.grammar.quotes
+    if inside and is_short and end == line_end(data, end):
+        inside = b""
+    stop = line_end(data, end)
+    limit = min(len(data), end + _MAX_SCAN)
+    while stop < limit and not inside:
+        line = line_at(data, stop + 1)
+        is_out = width(line) < depth or (
+            width(line) == depth and not starts_with_closer(line)
+        )
+        if is_out and not is_blank(line):
+            break
+        stop += 1 + len(line)
+    stop = limit if inside else stop
+    return len(balance(tree.grammar, data[end:stop], inside).extra)
+
+
+def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
+    """Indentation of the header whose body is empty and begins at the cursor."""
+    if tree.grammar is None:
+        return None
+    data = tree.snapshot.data
+    start = line_start(data, cursor_byte)
+    line = data[start : line_end(data, start)]
+    if data[cursor_byte : start + len(line)].strip(CLOSING):
+        return None
+    if is_blank(line):
+        at = _header_above(tree, start)
+        if at is None:
+            return None
+        depth = width(line_at(data, at))
+        if cursor_byte > start and width(line) <= depth:
+            return None
+    elif _opens_body(tree, start, data[start:cursor_byte]):
+        depth = width(line)
+    else:
+        return None
+    below = _line_below(data, start + len(line))
+    if below and width(below) > depth:
+        return None
+    return depth
+
+
+def _header_above(tree: SyntaxTree, start: int) -> int | None:
+    """The line that opens a body with nothing in it yet but remarks."""
+    assert tree.grammar is not None
+    data, rules = tree.snapshot.data, tree.grammar.lines
+    for _ in range(60):
+        if start == 0:
+            return None
+        start = line_start(data, start - 1)
+        line = line_at(data, start)
+        text = line.strip()
+        if _opens_body(tree, start, line):
+            return start
+        is_remark = rules.is_skipped(line) or text.startswith((b'"""', b"'''"))
+        if not (is_blank(line) or is_remark or opaque_start(tree, start) is not None):
+            return None
+    return None
+
+
+def _opens_body(tree: SyntaxTree, start: int, line: bytes) -> bool:
+    """Whether a line ends with what begins a body: not in a dict, slice or string."""
+    assert tree.grammar is not None
+    rules = tree.grammar.lines
+    if not rules.opens_body(line) or rules.is_skipped(line):
+        return False
+    opened = balance(tree.grammar, line).opened
+    is_bracket = bool(opened) and not (
+        opened[-1] == b"{" and line.rstrip()[-1:] == b"{"
+    )
+    return not is_bracket and opaque_start(tree, start) is None
