@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -52,35 +53,83 @@ def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
         torch.set_num_threads(config.threads)
     values = architecture.read_config(folder)
     arch = architecture.parse(values)
-    if arch is None or config.runtime == "transformers":
-        raise ModelFormatError(f"{folder} is of a kind that cannot be run yet")
     device = choose_device(config.device)
     compute = choose_compute(config.compute, device)
+    if config.runtime == "transformers" or (arch is None and config.runtime == "auto"):
+        return _load_adapter(folder, config.name, compute, device)
+    if arch is None:
+        raise ModelFormatError(
+            f"{folder} is of a kind the own decoder does not run; set model.runtime "
+            'to "auto"'
+        )
+    return _load_own(folder, config.name, arch, compute, device)
+
+
+def _load_own(
+    folder: Path, name: str, arch: Architecture, compute: str, device: str
+) -> Decoder:
     weights = WeightsFile(folder / WEIGHTS_FILE)
     if compute == "int8":
         layers, norm, head = _load_int8(folder, weights, arch)
+        kv_dtype = torch.float32
     else:
-        layers, norm, head = _load_dense(weights, arch, _DTYPES[compute], device)
+        kv_dtype = _DTYPES[compute]
+        layers, norm, head = _load_dense(weights, arch, kv_dtype, device)
     embedding = weights.map("model.embed_tokens.weight")
     if device != "cpu":
-        embedding = embedding.to(device, _DTYPES[compute])
-    bias = _key_bias(weights, arch)
+        embedding = embedding.to(device)
+    arch = replace(
+        arch, rope=replace(arch.rope, inv_freq=arch.rope.inv_freq.to(device))
+    )
+    bias = _key_bias(weights, arch, device)
     heads = (arch.num_kv_heads, arch.head_dim, arch.head_dim)
     spec = ModelSpec(
-        name=config.name,
+        name=name,
         family=arch.family,
         kv_shapes=(heads,) * arch.num_layers,
         vocab_size=arch.vocab_size,
         max_positions=arch.max_positions,
         compute=compute,
         device=device,
-        fingerprint=fingerprint(folder, compute),
+        fingerprint=fingerprint(folder, f"own {compute}"),
         movable=(True,) * arch.num_layers,
         key_bias=bias is not None,
         eos_ids=arch.eos_ids,
     )
-    kv_dtype = torch.float32 if compute == "int8" else _DTYPES[compute]
     return Decoder(spec, arch, layers, Ends(embedding, norm, head, bias), kv_dtype)
+
+
+def _load_adapter(folder: Path, name: str, compute: str, device: str) -> Runtime:
+    # Late, because transformers takes seconds to import.
+    from codekv.model.adapter import Adapter
+    from codekv.model.plain import load_plain
+    from codekv.model.probe import probe
+
+    compute = "fp32" if compute == "int8" else compute
+    model = load_plain(folder, _DTYPES[compute], device)
+    try:
+        found = probe(model)
+    except ValueError as error:
+        raise ModelFormatError(
+            f"{folder} cannot be cached ({error}); choose another model"
+        ) from error
+    values = architecture.read_config(folder)
+    spec = ModelSpec(
+        name=name,
+        family=str(values.get("model_type")),
+        kv_shapes=found.kv_shapes,
+        vocab_size=int(model.get_output_embeddings().weight.shape[0]),
+        max_positions=int(
+            getattr(model.config, "max_position_embeddings", None) or 2048
+        ),
+        compute=compute,
+        device=device,
+        fingerprint=fingerprint(folder, f"adapter {compute}"),
+        movable=found.movable,
+        key_bias=found.key_bias_LHD is not None,
+        eos_ids=architecture.eos_ids(values),
+    )
+    return Adapter(spec, model, found.rope, found.key_bias_LHD)
 
 
 def choose_device(wanted: str) -> str:
@@ -181,7 +230,9 @@ def _load_dense(
     return layers, norm, head
 
 
-def _key_bias(weights: WeightsFile, arch: Architecture) -> list[Tensor] | None:
+def _key_bias(
+    weights: WeightsFile, arch: Architecture, device: str
+) -> list[Tensor] | None:
     names = [
         f"model.layers.{index}.self_attn.k_proj.bias"
         for index in range(arch.num_layers)
@@ -189,8 +240,8 @@ def _key_bias(weights: WeightsFile, arch: Architecture) -> list[Tensor] | None:
     if any(name not in weights for name in names):
         return None
     return [
-        neighbours(weights.read(name).to(torch.float32), arch.head_dim).view(
-            arch.num_kv_heads, arch.head_dim
-        )
+        neighbours(weights.read(name).to(torch.float32), arch.head_dim)
+        .view(arch.num_kv_heads, arch.head_dim)
+        .to(device)
         for name in names
     ]

@@ -81,7 +81,7 @@ class WeightsFile:
         tensor = torch.empty(count, dtype=dtype)
         with self.path.open("rb") as file:
             file.seek(begin)
-            target = memoryview(tensor.view(torch.uint8).numpy())
+            target: Any = tensor.view(torch.uint8).numpy()
             if file.readinto(target) != tensor.nbytes:
                 raise ModelFormatError(f"{self.path} ends inside {name}")
         return tensor.view(shape)

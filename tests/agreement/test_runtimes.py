@@ -1,0 +1,280 @@
+import json
+
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from codekv.config import ModelConfig
+from codekv.model.loader import load_runtime
+from codekv.model.plain import load_plain
+
+LOGITS_TOLERANCE = 1e-4
+KINDS = ("llama", "qwen2", "gpt2")
+
+
+def tiny_config(kind):
+    sizes = {
+        "vocab_size": 199,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 512,
+        "eos_token_id": 7,
+        "bos_token_id": 1,
+    }
+    if kind == "llama":
+        return transformers.LlamaConfig(**sizes, tie_word_embeddings=True)
+    if kind == "qwen2":
+        return transformers.Qwen2Config(**sizes, tie_word_embeddings=False)
+    return transformers.GPT2Config(
+        vocab_size=199,
+        n_embd=64,
+        n_layer=3,
+        n_head=4,
+        n_positions=512,
+        eos_token_id=7,
+        bos_token_id=1,
+    )
+
+
+def write_tiny(kind, folder):
+    torch.manual_seed(5)
+    config = tiny_config(kind)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            spread = 0.3 if name.endswith("bias") else 1.5 / weight.shape[-1] ** 0.5
+            if "norm" not in name and "ln_" not in name:
+                weight.normal_(0, spread)
+    tensors = {k: v.half().contiguous() for k, v in model.state_dict().items()}
+    if config.tie_word_embeddings:
+        tensors.pop("lm_head.weight", None)
+    save_file(tensors, folder / "weights.safetensors")
+    values = config.to_dict() | {"architectures": [type(model).__name__]}
+    (folder / "config.json").write_text(json.dumps(values))
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    # Threads wait for one another; on a busy machine tiny products then take long.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return {kind: write_tiny(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+
+
+def runtime_of(folders, name):
+    kind, _, how = name.partition("-")
+    options = {
+        "own": {"runtime": "own", "compute": "fp32"},
+        "adapter": {"runtime": "transformers", "compute": "fp32"},
+        "int8": {"runtime": "own", "compute": "int8"},
+    }
+    return load_runtime(folders[kind], ModelConfig(device="cpu", **options[how]))
+
+
+EXACT = ("llama-own", "qwen2-own", "llama-adapter", "qwen2-adapter", "gpt2-adapter")
+ALL = (*EXACT, "llama-int8", "qwen2-int8")
+
+
+@pytest.fixture(scope="module", params=EXACT)
+def exact(request, folders):
+    return request.param.partition("-")[0], runtime_of(folders, request.param)
+
+
+@pytest.fixture(scope="module", params=ALL)
+def runtime(request, folders):
+    return runtime_of(folders, request.param)
+
+
+def prompt(length, seed=3):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(8, 199, (length,), generator=generator).tolist()
+
+
+def straight(runtime, tokens):
+    kv = runtime.new_kv(len(tokens))
+    return runtime.forward(kv, tokens, 0, "all"), kv
+
+
+def same_kv(left, right, slots, tolerance=LOGITS_TOLERANCE):
+    for layer in range(len(left.keys)):
+        for a, b in (
+            (left.keys[layer], right.keys[layer]),
+            (left.values[layer], right.values[layer]),
+        ):
+            assert (a[:, slots] - b[:, slots]).abs().max() <= tolerance
+
+
+def close(runtime, left, right):
+    # At int8 a sum's last bit may flip a rounding of an activation.
+    tolerance = 0.15 if runtime.spec.compute == "int8" else LOGITS_TOLERANCE
+    assert left.shape == right.shape
+    assert (left - right).abs().max() <= tolerance
+
+
+def test_logits_are_those_of_plain_transformers(exact, folders):
+    kind, runtime = exact
+    tokens = prompt(90)
+    model = load_plain(folders[kind], torch.float32)
+    with torch.inference_mode():
+        expected = model(input_ids=torch.tensor([tokens])).logits[0]
+    logits, _ = straight(runtime, tokens)
+    assert logits.dtype == torch.float32
+    assert (logits - expected).abs().max() <= LOGITS_TOLERANCE
+    assert expected.std() > 0.5
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_int8_diverges_little_from_float(kind, folders):
+    tokens = prompt(90)
+    exact, _ = straight(runtime_of(folders, f"{kind}-own"), tokens)
+    rounded, _ = straight(runtime_of(folders, f"{kind}-int8"), tokens)
+    divergence = torch.nn.functional.kl_div(
+        rounded.log_softmax(-1),
+        exact.log_softmax(-1),
+        log_target=True,
+        reduction="none",
+    ).sum(-1)
+    assert divergence.mean() < 0.02
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(cuts=st.lists(st.integers(1, 89), max_size=6, unique=True))
+def test_any_cutting_of_a_prompt_gives_the_same_logits(runtime, cuts):
+    tokens = prompt(90)
+    expected, whole = straight(runtime, tokens)
+    kv = runtime.new_kv(128)
+    edges = [0, *sorted(cuts), 90]
+    parts = [
+        runtime.forward(kv, tokens[begin:end], begin, "all")
+        for begin, end in zip(edges, edges[1:], strict=False)
+    ]
+    close(runtime, torch.cat(parts), expected)
+    if runtime.spec.compute != "int8":
+        same_kv(kv, whole, slice(0, 90))
+
+
+def greedy(runtime, kv, tokens, start, count):
+    logits = runtime.forward(kv, tokens[start:], start, "last")
+    text = []
+    for slot in range(len(tokens), len(tokens) + count):
+        text.append(int(logits.argmax()))
+        logits = runtime.forward(kv, text[-1:], slot, "last")
+    return text
+
+
+def test_greedy_text_is_the_same_on_top_of_a_cached_prefix(runtime):
+    tokens = prompt(60)
+    expected = greedy(runtime, runtime.new_kv(128), tokens, 0, 12)
+    kv = runtime.new_kv(128)
+    runtime.forward(kv, tokens[:41], 0, "none")
+    assert greedy(runtime, kv, tokens, 41, 12) == expected
+
+
+def test_last_and_none_agree_with_all(runtime):
+    tokens = prompt(33)
+    every, kv = straight(runtime, tokens)
+    other = runtime.new_kv(40)
+    close(runtime, runtime.forward(other, tokens, 0, "last"), every[-1:])
+    assert runtime.forward(other, tokens, 0, "none") is None
+    same_kv(other, kv, slice(0, 33))
+
+
+def test_slots_behind_a_call_are_neither_read_nor_changed(runtime):
+    tokens = prompt(50)
+    expected, _ = straight(runtime, tokens[:30])
+    kv = runtime.new_kv(64)
+    for tensor in (*kv.keys, *kv.values):
+        tensor.fill_(float("nan"))
+    close(runtime, runtime.forward(kv, tokens[:30], 0, "all"), expected)
+    assert all(t[:, 30:].isnan().all() for t in (*kv.keys, *kv.values))
+
+
+@pytest.mark.parametrize("slots", [[0], [49], [3, 4, 5], [0, 7, 8, 31, 49]])
+def test_scattered_repair_restores_damaged_slots(runtime, slots):
+    tokens = prompt(50)
+    _, whole = straight(runtime, tokens)
+    kv = runtime.new_kv(50)
+    kv.copy_slots(whole, 0, 50)
+    for layer in range(runtime.spec.num_layers):
+        kv.keys[layer][:, slots] = 9.0
+        kv.values[layer][:, slots] = 9.0
+    runtime.forward_scattered(kv, [tokens[s] for s in slots], slots)
+    same_kv(kv, whole, slice(0, 50), 0.2 if runtime.spec.compute == "int8" else 1e-4)
+
+
+@st.composite
+def trees(draw):
+    count = draw(st.integers(1, 9))
+    return [draw(st.integers(-1, index - 1)) for index in range(count)]
+
+
+def path_to(parents, index):
+    path = []
+    while index >= 0:
+        path.insert(0, index)
+        index = parents[index]
+    return path
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(parents=trees(), data=st.data())
+def test_a_tree_gives_what_each_branch_alone_gives(runtime, parents, data):
+    tokens, start = prompt(40), 30
+    kv = runtime.new_kv(64)
+    runtime.forward(kv, tokens[:start], 0, "none")
+    branch_tokens = prompt(len(parents), seed=11)
+    logits = runtime.forward_tree(kv, branch_tokens, parents, start)
+    chosen = data.draw(st.integers(0, len(parents) - 1))
+    path = path_to(parents, chosen)
+    text = tokens[:start] + [branch_tokens[i] for i in path]
+    expected, whole = straight(runtime, text)
+    close(runtime, logits[path], expected[start:])
+    runtime.keep_path(kv, start, path)
+    tolerance = 0.2 if runtime.spec.compute == "int8" else LOGITS_TOLERANCE
+    same_kv(kv, whole, slice(0, len(text)), tolerance)
+
+
+def test_facts_of_the_model_are_told(folders):
+    own = runtime_of(folders, "qwen2-own")
+    adapter = runtime_of(folders, "qwen2-adapter")
+    assert own.spec.kv_shapes == adapter.spec.kv_shapes == ((2, 8, 8),) * 3
+    assert own.spec.eos_ids == adapter.spec.eos_ids == (7,)
+    assert own.spec.vocab_size == adapter.spec.vocab_size == 199
+    assert own.spec.movable == adapter.spec.movable == (True,) * 3
+    assert own.spec.key_bias
+    assert adapter.spec.key_bias
+    assert own.spec.fingerprint != adapter.spec.fingerprint
+
+
+@pytest.mark.parametrize("name", ["llama-own", "qwen2-own", "qwen2-adapter"])
+def test_keys_move_by_the_models_own_rotation(name, folders):
+    runtime = runtime_of(folders, name)
+    token, shift = prompt(1), 37
+    first = runtime.new_kv(1)
+    runtime.forward(first, token, 0, "none")
+    # One token that sees only itself: all earlier slots hold the same token's values.
+    keys = first.keys[0]
+    plain = runtime.rope.unrotate(keys, torch.tensor([0]))
+    moved = runtime.rope.rotate(plain, torch.tensor([shift]))
+    later = runtime.new_kv(shift + 1)
+    runtime.forward(later, token * (shift + 1), 0, "none")
+    assert (later.keys[0][:, shift:] - moved).abs().max() <= LOGITS_TOLERANCE
+
+
+def test_absolute_positions_are_not_movable(folders):
+    runtime = runtime_of(folders, "gpt2-adapter")
+    assert runtime.spec.movable == (False,) * 3
+    assert runtime.rope is None
