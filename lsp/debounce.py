@@ -60,12 +60,13 @@ class Debounce:
             fixed: The user's own waiting time instead of a learned one.
         """
         wanted = self._learned() if fixed is None else fixed
-        last = max(self._last_change or 0.0, self._last_question or 0.0)
-        silent = last == 0.0
+        since_question = _since(self._last_question, now)
+        waited = min(since_question, _since(self._last_change, now))
         self._last_question = now
-        if silent:
-            return 0.0
-        return max(0.0, wanted - max(self.client_wait, now - last))
+        # A client that asks again sooner than it is said to wait does not wait.
+        if since_question >= self.client_wait:
+            waited = max(waited, self.client_wait)
+        return max(0.0, wanted - waited)
 
     def _learned(self) -> float:
         if not self._intervals or self._latency is None:
@@ -74,3 +75,8 @@ class Debounce:
         if self._latency <= rhythm / 2:
             return FAST_WAIT
         return min(max(rhythm / 2, MIN_WAIT), MAX_WAIT)
+
+
+def _since(then: float | None, now: float) -> float:
+    """Tell the time since something; for ever if it has not happened."""
+    return float("inf") if then is None else now - then

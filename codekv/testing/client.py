@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from codekv.testing.forks import ForkedServer
+
 ANSWER_SECONDS = 20.0
 
 
@@ -38,14 +40,8 @@ class Client:
         arrived: When each answer came, by id, on `time.perf_counter`.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **env},
-        )
+    def __init__(self, process: subprocess.Popen[bytes] | ForkedServer) -> None:
+        self.process = process
         self.notifications: dict[str, list[Any]] = defaultdict(list)
         self.asked: list[dict[str, Any]] = []
         self.arrived: dict[Any, float] = {}
@@ -178,9 +174,25 @@ class Client:
             self.stderr += line.decode("utf-8", "replace")
 
 
-def scripted_client(script: Path, home: Path) -> Client:
+def start_server(command: Sequence[str], env: Mapping[str, str]) -> Client:
+    """Start a server process and talk to it."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **env},
+    )
+    return Client(process)
+
+
+def start_scripted(script: Path, home: Path) -> Client:
     """Start the real server over a scripted service, away from the user's files."""
-    folders = {"CONFIG": "config", "CACHE": "cache", "DATA": "data"}
-    env = {f"XDG_{key}_HOME": str(home / name) for key, name in folders.items()}
     command = [sys.executable, "-m", "codekv.testing", str(script)]
-    return Client(command, env)
+    return start_server(command, private_folders(home))
+
+
+def private_folders(home: Path) -> dict[str, str]:
+    """Give an environment in which no file of the user's is read or written."""
+    folders = {"CONFIG": "config", "CACHE": "cache", "DATA": "data"}
+    return {f"XDG_{key}_HOME": str(home / name) for key, name in folders.items()}
