@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import tempfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codekv.errors import CodekvError
@@ -47,6 +49,7 @@ class LspClient:
         self._encoding: ColumnEncoding = "utf-16"
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
 
     @property
     def pid(self) -> int:
@@ -59,13 +62,17 @@ class LspClient:
             *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=self._errors,
             cwd=self._cwd,
             env=self._env,
             limit=MAX_MESSAGE,
         )
         self._reader = asyncio.create_task(self._read())
-        await self._initialize()
+        try:
+            await self._initialize()
+        except BaseException:
+            await self._end()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,12 +81,25 @@ class LspClient:
             await asyncio.wait_for(self.request("shutdown", None), 10)
             await self.notify("exit", None)
             await asyncio.wait_for(self._process.wait(), 10)
-        except (TimeoutError, ServerGoneError, ConnectionError):
-            self._kill()
-            await self._process.wait()
+        except (TimeoutError, CodekvError):
+            pass
+        await self._end()
+
+    async def _end(self) -> None:
+        """Leave no process, pipe or task behind."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        if process.returncode is None:
+            process.kill()
+        process.stdin.close()
+        with suppress(ConnectionError):
+            await process.stdin.wait_closed()
+        await process.wait()
+        # The reader ends at the end of the output, and the pipe is closed with it.
         if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.gather(self._reader, return_exceptions=True)
+            await self._reader
+        self._errors.close()
 
     async def _initialize(self) -> None:
         result = await self.request(
@@ -226,7 +246,7 @@ class LspClient:
                 size = int(head.lower().split(b"content-length:")[1].split()[0])
                 await self._take(json.loads(await stream.readexactly(size)))
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, IndexError):
-            gone = ServerGoneError("the server ended while an answer was due")
+            gone = ServerGoneError(f"the server ended: {self._last_words()}")
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(gone)
@@ -244,11 +264,12 @@ class LspClient:
         else:
             future.set_result(message.get("result"))
 
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "no message")
+
     def _reply(self, message: dict[str, Any]) -> Any:
         if message["method"] == "workspace/configuration":
             return [None for _ in message["params"].get("items", [])]
         return None
-
-    def _kill(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()

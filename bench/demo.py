@@ -39,31 +39,25 @@ LINES = (
 
 @dataclass(frozen=True, slots=True)
 class Keystroke:
-    """What one keystroke brought."""
+    """What one keystroke brought: tokens the model saw, and had to compute."""
 
     typed: str
     ghost: str
     ms: float
-    tokens: dict[str, int]
-
-    @property
-    def context(self) -> int:
-        """Tokens the model saw."""
-        return int(self.tokens.get("context", 0))
-
-    @property
-    def computed(self) -> int:
-        """Tokens it had to compute for that."""
-        return int(self.tokens.get("computed", 0))
+    context: int
+    computed: int
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demonstration; 0 if ghost text came."""
+def main(argv: Sequence[str] | None = None, server: Sequence[str] = SERVER) -> int:
+    """Run the demonstration; 0 if ghost text came.
+
+    `--fast` leaves out the pauses between keystrokes, as does a pipe.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     console = Console(highlight=False)
-    fast = "--fast" in words or not console.is_terminal
+    pause = console.is_terminal and "--fast" not in words
     try:
-        strokes = asyncio.run(_play(console, pause=not fast))
+        strokes = asyncio.run(_play(console, server, pause=pause))
     except CodekvError as error:
         console.print(f"codekv: {error}", style="red")
         return 1
@@ -72,14 +66,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _summary(console, strokes)
 
 
-async def _play(console: Console, *, pause: bool) -> list[Keystroke]:
+async def _play(
+    console: Console, server: Sequence[str], *, pause: bool
+) -> list[Keystroke]:
     data = SAMPLE.read_text("utf-8")
     uri = SAMPLE.resolve().as_uri()
     rng = Random(1)
     strokes: list[Keystroke] = []
     console.print(f"[bold]codekv[/] types into {SAMPLE.name}, {len(data):,} bytes")
     started = time.perf_counter()
-    async with LspClient(SERVER, SAMPLE.parent) as client:
+    async with LspClient(server, SAMPLE.parent) as client:
         with console.status("the server loads the model"):
             status = await client.ready(LOADING_S)
         ready = time.perf_counter() - started
@@ -111,7 +107,8 @@ async def _ask(client: LspClient, uri: str, typed: str, at: int) -> Keystroke:
     ghost = await client.complete(uri, at)
     ms = (time.perf_counter() - began) * 1000
     last: Any = (await client.status()).get("last") or {}
-    return Keystroke(typed, ghost, ms, dict(last.get("tokens") or {}))
+    counts = int(last.get("context", 0)), int(last.get("computed", 0))
+    return Keystroke(typed, ghost, ms, *counts)
 
 
 def _lines(data: str) -> Iterable[str]:

@@ -100,19 +100,12 @@ class LspTarget:
 def completion_from(answer: Completion, last: Any) -> Completion:
     """Add the costs that a server's status tells of its last completion."""
     told = last if isinstance(last, dict) else {}
-    timing = dict(told.get("timing_ms") or told.get("timing") or {})
-    tokens = dict(told.get("tokens") or {})
+    total, ttft = float(told.get("total_ms", 0.0)), float(told.get("ttft_ms", 0.0))
     known = TokenCounts.__dataclass_fields__
     return Completion(
         answer.items,
-        str(told.get("model", "")),
-        Timing(
-            float(timing.get("total", 0.0)),
-            float(timing.get("prefill", 0.0)),
-            float(timing.get("decode", 0.0)),
-            float(timing.get("ttft", 0.0)),
-        ),
-        TokenCounts(**{k: int(v) for k, v in tokens.items() if k in known}),
-        Source(told.get("source", "model")),
-        reuse_stop=str(told.get("reuse_stop", "")),
+        timing=Timing(total, ttft, max(total - ttft, 0.0), ttft),
+        tokens=TokenCounts(**{k: int(told[k]) for k in known if k in told}),
+        source=Source(told.get("source", "model")),
+        reason=str(told.get("reason", "")),
     )
