@@ -31,7 +31,9 @@ def register(server: Server) -> None:
         server.client = client
         server.debounce = Debounce(client.wait)
         encoding = server.workspace.position_encoding
-        server.documents.encoding = cast("Encoding", str(encoding))
+        # A member of the enumeration if the client names no encoding, else plain text.
+        name = types.PositionEncodingKind(encoding).value
+        server.documents.encoding = cast("Encoding", name)
         server.settings.initial = initial_values(params.initialization_options)
         if not client.has_inline_completion:
             completion.register(server)
