@@ -51,6 +51,7 @@ class Plan:
         cursor_byte: The cursor.
         end_byte: The offered text takes the place of everything from the cursor to
             here: the line's end if only closers are left on it, else the cursor.
+        anchor_byte: Where the construct around the cursor begins.
         base: Brackets and quotes open at the cursor since the anchor, outermost first.
         line_depth: How many of them were open where the cursor's line begins.
         wanted: How many of them the text behind `end_byte` closes.
@@ -62,6 +63,7 @@ class Plan:
     shape: Shape
     cursor_byte: int
     end_byte: int
+    anchor_byte: int = 0
     base: tuple[bytes, ...] = ()
     line_depth: int = 0
     wanted: int = 0
@@ -98,6 +100,7 @@ def plan(
         shape=Shape.BLOCK if is_block else Shape.LINE,
         cursor_byte=cursor_byte,
         end_byte=end,
+        anchor_byte=anchor,
         base=above,
         line_depth=len(balance(tree.grammar, data[anchor:own]).opened),
         wanted=_wanted(tree, anchor, end, above),
@@ -109,11 +112,16 @@ def plan(
 def rest_end(data: bytes, cursor_byte: int) -> int:
     """The line's end if nothing but closers is left on it, else the cursor."""
     end = line_end(data, cursor_byte)
-    return end if not data[cursor_byte:end].strip(CLOSING) else cursor_byte
+    rest = data[cursor_byte:end]
+    if rest.strip(CLOSING):
+        return cursor_byte
+    # Two quotes are a string of their own, not the end of one; three end a long one.
+    is_string = any(rest.count(quote) not in (0, 1, 3) for quote in (b'"', b"'", b"`"))
+    return cursor_byte if is_string else end
 
 
-def body_unit(data: bytes) -> bytes:
-    """What one step of indentation is in a file: a tab or some spaces."""
+def body_unit(data: bytes) -> bytes | None:
+    """What one step of indentation is in a file: a tab, some spaces, or unknown."""
     tabs, steps = 0, dict.fromkeys((2, 3, 4, 8), 0)
     last = 0
     for line in data[: 1 << 16].split(b"\n"):
@@ -129,7 +137,7 @@ def body_unit(data: bytes) -> bytes:
     best = max(steps, key=lambda n: (steps[n], n == 4))
     if tabs > sum(steps.values()):
         return b"\t"
-    return b" " * (best if steps[best] else 4)
+    return b" " * best if steps[best] else None
 
 
 def _is_word(data: bytes, offset: int) -> bool:

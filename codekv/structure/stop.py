@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codekv.structure.anchor import find_anchor
 from codekv.structure.balance import CLOSER_OF, balance
 from codekv.structure.lines import is_blank, line_start, width
 from codekv.structure.shape import Plan, Shape
@@ -22,7 +21,6 @@ _PERIODS = range(1, 41)
 _MIN_REPEATS = 4
 _MIN_REPEATED = 24
 _MAX_RULER = 100
-_MAX_SCAN = 8192
 _MAX_BLANK_LINES = 3
 _CLOSING_LINE = re.compile(rb"[ \t]*[)\]}]+[;,]?")
 
@@ -35,8 +33,7 @@ class StopChecker:
         self._grammar = tree.grammar
         self._plan = plan
         self._max_lines = max_lines
-        anchor = find_anchor(tree, plan.cursor_byte, _MAX_SCAN)
-        self._before = data[anchor : plan.cursor_byte]
+        self._before = data[plan.anchor_byte : plan.cursor_byte]
         own = line_start(data, plan.cursor_byte)
         self._typed = data[own : plan.cursor_byte]
 

@@ -95,7 +95,7 @@ def test_brackets_around_the_cursor(language, source, base, line_depth, wanted):
 @pytest.mark.parametrize(
     ("text", "unit"),
     [
-        (b"", b"    "),
+        (b"", None),
         (b"def f():\n  x\n  if a:\n    y\n", b"  "),
         (b"def f():\n   x\n   if a:\n      y\n", b"   "),
         (b"def f():\n    x\n", b"    "),

@@ -1,0 +1,212 @@
+"""Indentation of an offered text, made to fit the file it goes into.
+
+A model may count three spaces where the file has four, or write spaces into a file of
+tabs. Widths are mapped line by line: a body is one step deeper than its header,
+everything else keeps its distance from the line it follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codekv.structure.balance import CLOSER_OF, marks
+from codekv.structure.lines import (
+    TAB_WIDTH,
+    indentation,
+    is_blank,
+    line_at,
+    line_start,
+    says_nothing,
+    starts_with_closer,
+    width,
+)
+from codekv.structure.shape import body_unit
+
+if TYPE_CHECKING:
+    from codekv.structure.parser import SyntaxTree
+    from codekv.structure.shape import Plan
+
+_SPACES_PER_TAB = 4
+_MAX_LOOK_BACK = 400
+
+
+def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
+    """Give every line of `text` the indentation that the file asks for.
+
+    Lines inside strings stay as they are, and so does text of an unknown language.
+    """
+    if tree.grammar is None or _is_in_string(plan):
+        return text
+    return _Fitter(tree, plan).fit(text)
+
+
+def _is_in_string(plan: Plan) -> bool:
+    return bool(plan.base) and plan.base[-1] not in CLOSER_OF
+
+
+class _Fitter:
+    """Maps the widths a model wrote to the widths the file wants."""
+
+    def __init__(self, tree: SyntaxTree, plan: Plan) -> None:
+        data = tree.snapshot.data
+        self._tree = tree
+        self._plan = plan
+        self._unit = body_unit(data)
+        self._step = width(self._unit) if self._unit else None
+        own = line_start(data, plan.cursor_byte)
+        self._typed = data[own : plan.cursor_byte]
+        # (width in the text, width in the file) of the lines around the next one.
+        self._around: list[tuple[int, int]] = []
+        self._opens = False
+
+    def fit(self, text: bytes) -> bytes:
+        """Fit all lines; the first one continues what is typed."""
+        lines = text.split(b"\n")
+        kept = self._string_lines(text)
+        lines[0] = self._first(lines[0])
+        for number in range(1, len(lines)):
+            if number not in kept and not is_blank(lines[number]):
+                lines[number] = self._next(lines[number])
+        return b"\n".join(lines)
+
+    def _string_lines(self, text: bytes) -> set[int]:
+        """Numbers of the lines that begin inside a string."""
+        plan = self._plan
+        head = self._tree.snapshot.data[plan.anchor_byte : plan.cursor_byte]
+        found: set[int] = set()
+        opened: int | None = None
+        for mark in marks(self._tree.grammar, head + text):
+            if mark.text in CLOSER_OF or mark.text in CLOSER_OF.values():
+                continue
+            at = text.count(b"\n", 0, max(0, mark.byte - len(head)))
+            if mark.is_open:
+                opened = at
+            elif opened is not None:
+                found.update(range(opened + 1, at + 1))
+                opened = None
+        if opened is not None:
+            found.update(range(opened + 1, text.count(b"\n") + 1))
+        return found
+
+    def _first(self, line: bytes) -> bytes:
+        if not is_blank(self._typed):
+            columns = width(self._typed)
+            self._enter(columns, columns, self._typed + line)
+            return line
+        if is_blank(line):
+            self._follow_above()
+            return line
+        lead = self._normal(indentation(line))
+        wrote = width(self._typed + lead)
+        wants = self._plausible(wrote, line)
+        self._enter(wrote, wants, line)
+        if wants == wrote:
+            return lead + line.lstrip(b" \t")
+        missing = self._space(max(0, wants - width(self._typed)))
+        return missing + line.lstrip(b" \t")
+
+    def _follow_above(self) -> None:
+        """Take the code line above as what the text follows."""
+        at = self._code_above()
+        if at is not None:
+            line = line_at(self._tree.snapshot.data, at)
+            self._enter(width(line), width(line), line)
+
+    def _enter(self, wrote: int, wants: int, line: bytes) -> None:
+        assert self._tree.grammar is not None
+        self._around.append((wrote, wants))
+        rules = self._tree.grammar.lines
+        self._opens = rules.opens_body(line) and not rules.is_skipped(line)
+
+    def _next(self, line: bytes) -> bytes:
+        lead = self._normal(indentation(line))
+        wrote = width(lead)
+        while len(self._around) > 1 and self._around[-1][0] > wrote:
+            self._around.pop()
+        wants = wrote
+        if self._around:
+            base_wrote, base_wants = self._around[-1]
+            if wrote > base_wrote and self._opens and self._step:
+                wants = base_wants + self._step
+            else:
+                wants = max(0, base_wants + wrote - base_wrote)
+        if self._around and self._around[-1][0] == wrote:
+            self._around.pop()
+        self._enter(wrote, wants, line)
+        text = line.lstrip(b" \t")
+        return (lead if wants == wrote else self._space(wants)) + text
+
+    def _plausible(self, wrote: int, line: bytes) -> int:
+        """The width nearest to what was written that a statement may have here."""
+        if self._plan.line_depth and self._plan.base and self._plan.base[-1] != b"{":
+            return wrote
+        if starts_with_closer(line):
+            return wrote
+        widths = self._statement_widths()
+        typed = width(self._typed)
+        possible = sorted(w for w in widths if w >= typed)
+        if not possible or wrote in possible:
+            return wrote
+        if typed and typed in possible:
+            return typed
+        return min(possible, key=lambda w: (abs(w - wrote), -w))
+
+    def _statement_widths(self) -> set[int]:
+        """Where a statement may begin: in the body above or in one around it."""
+        assert self._tree.grammar is not None
+        data, rules = self._tree.snapshot.data, self._tree.grammar.lines
+        at = self._code_above()
+        if at is None:
+            return {0}
+        line = line_at(data, at)
+        if rules.opens_body(line):
+            deeper = width(line) + (self._step or _SPACES_PER_TAB)
+            typed = width(self._typed)
+            return {typed if typed > width(line) else deeper}
+        widths, least = {width(line)}, width(line)
+        for _ in range(_MAX_LOOK_BACK):
+            if at == 0 or least == 0:
+                break
+            at = line_start(data, at - 1)
+            line = line_at(data, at)
+            if is_blank(line) or width(line) >= least:
+                continue
+            if not says_nothing(self._tree, at, line):
+                least = width(line)
+                widths.add(least)
+        return widths
+
+    def _code_above(self) -> int | None:
+        """The nearest line above the cursor's that is code."""
+        data = self._tree.snapshot.data
+        at = line_start(data, self._plan.cursor_byte)
+        for _ in range(_MAX_LOOK_BACK):
+            if at == 0:
+                return None
+            at = line_start(data, at - 1)
+            line = line_at(data, at)
+            if is_blank(line) or starts_with_closer(line):
+                if starts_with_closer(line) and self._opens_body(line):
+                    return at
+                continue
+            if not says_nothing(self._tree, at, line):
+                return at
+        return None
+
+    def _opens_body(self, line: bytes) -> bool:
+        assert self._tree.grammar is not None
+        return self._tree.grammar.lines.opens_body(line)
+
+    def _normal(self, lead: bytes) -> bytes:
+        """White space in the file's own kind: tabs or spaces."""
+        if self._unit == b"\t" and lead and not lead.strip(b" "):
+            return b"\t" * round(len(lead) / _SPACES_PER_TAB) or lead
+        if self._unit and self._unit != b"\t" and b"\t" in lead:
+            return lead.replace(b"\t", self._unit)
+        return lead
+
+    def _space(self, columns: int) -> bytes:
+        """White space of a width, in the file's own kind."""
+        if self._unit != b"\t":
+            return b" " * columns
+        return b"\t" * (columns // TAB_WIDTH) + b" " * (columns % TAB_WIDTH)

@@ -1,0 +1,36 @@
+"""How broken a text is: the number of places its parser could not make sense of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codekv.structure.parser import Parser, SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_PARSER = Parser()
+_ENOUGH = 1000
+
+
+def num_errors(tree: SyntaxTree) -> int:
+    """Count error and missing nodes; stops at 1000. Text without grammar has none."""
+    if tree.tree is None or not tree.has_error:
+        return 0
+    found, waiting = 0, [tree.tree.root_node]
+    while waiting and found < _ENOUGH:
+        node: Node = waiting.pop()
+        if node.is_error or node.is_missing:
+            found += 1
+        waiting += [child for child in node.children if child.has_error]
+    return found
+
+
+def with_text(
+    tree: SyntaxTree, start_byte: int, end_byte: int, text: bytes
+) -> SyntaxTree:
+    """The tree the document would have with `text` in place of the range."""
+    snapshot = tree.snapshot
+    data = snapshot.data[:start_byte] + text + snapshot.data[end_byte:]
+    return _PARSER.parse(replace(snapshot, data=data), tree)
