@@ -51,14 +51,16 @@ def pose(server: Server, ask: Ask, trigger: Trigger | None = None) -> Question |
     """Freeze the document and become its newest question.
 
     Returns:
-        None if there is nothing to ask about: the document is not open.
+        None if there is nothing to ask about: the document is not open, its text is
+        not certain, or it must stay out.
     """
     key = server.notebooks.key_of(ask.uri)
     turn = server.latest.take(key)
     view = server.views.of(ask.uri)
-    if view is None:
+    server.silence = None if view is None else server.guard.silence(view)
+    if view is None or server.silence is not None:
         server.latest.release(key, turn)
-        logger.info("asked about a document that is not open or not in sync")
+        server.host.notify()
         return None
     config = server.config_for(ask.uri).completion
     usual = server.settings.for_folder().completion

@@ -10,17 +10,20 @@ import hmac
 import logging
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
+from pygls.uris import to_fs_path
 
 from codekv import __version__
 from lsp.client import Client
 from lsp.debounce import Debounce
 from lsp.documents import DocumentStore
 from lsp.features import FEATURES
+from lsp.guard import Guard
 from lsp.latest import Latest
 from lsp.notebooks import NotebookStore
 from lsp.protocol import Protocol
@@ -30,6 +33,7 @@ from lsp.views import Views
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from codekv.completion.privacy import Silence
     from codekv.config import Config
     from lsp.host import Host
 
@@ -60,6 +64,7 @@ class Server(LanguageServer):
 
     Attributes:
         client: What the client has said about itself; replaced by initialize.
+        silence: Why the document asked about last gets no completions, if so.
     """
 
     protocol: Protocol
@@ -72,6 +77,8 @@ class Server(LanguageServer):
         self.notebooks = NotebookStore(self.documents)
         self.views = Views(self.documents, self.notebooks)
         self.settings = Settings()
+        self.guard = Guard(self._rules_of)
+        self.silence: Silence | None = None
         self.latest = Latest()
         self.debounce = Debounce()
         self._listeners: dict[str, Callable[[Any], None]] = {}
@@ -119,6 +126,10 @@ class Server(LanguageServer):
     def config_for(self, uri: str) -> Config:
         """Give the configuration that holds for a document."""
         return self.settings.for_folder(self.client.folder_of(uri))
+
+    def _rules_of(self, uri: str) -> tuple[Config, Path | None]:
+        folder = to_fs_path(self.client.folder_of(uri))
+        return self.config_for(uri), Path(folder) if folder else None
 
     # For the protocol
 

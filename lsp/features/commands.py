@@ -38,7 +38,7 @@ def register(server: Server) -> None:
 
     @server.command("codekv.statistics")
     def statistics(*_arguments: Any) -> dict[str, Any]:
-        return full_report(host.status())
+        return full_report(server)
 
     @server.feature("textDocument/didShowCompletion")
     def shown(params: Offered) -> None:

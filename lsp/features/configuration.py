@@ -9,6 +9,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from codekv import config
+from codekv.completion.privacy import IGNORE_FILE
 from lsp.aside import aside
 from lsp.log import configure_logging
 from lsp.protocol import RefusedError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lsp.server import Server
 
 PULL_SECONDS = 2.0
-_FILES = ("codekv.toml", "codekv.yaml", "codekv.yml")
+_FILES = frozenset({"codekv.toml", "codekv.yaml", "codekv.yml", IGNORE_FILE})
 
 
 def register(server: Server) -> None:
@@ -100,6 +101,7 @@ def apply_settings(server: Server) -> None:
     """Put changed layers into force and report what was not taken."""
     settings = server.settings
     settings.forget_merged()
+    server.guard.forget_rules()
     merged = settings.for_folder()
     configure_logging(merged)
     server.host.configure(merged)

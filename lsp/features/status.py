@@ -10,6 +10,7 @@ from codekv.completion.api import State, Status
 from lsp.protocol import RefusedError
 
 if TYPE_CHECKING:
+    from codekv.completion.privacy import Silence
     from lsp.server import Server
 
 TOKEN = "codekv-loading"  # noqa: S105 - names a progress bar
@@ -24,14 +25,22 @@ def register(server: Server) -> None:
 
     @server.feature("codekv/status")
     def status(_params: Any) -> dict[str, Any]:
-        return full_report(server.host.status())
+        return full_report(server)
 
 
-def short_report(status: Status) -> dict[str, Any]:
-    """Give what a status bar shows."""
+def short_report(status: Status, silence: Silence | None = None) -> dict[str, Any]:
+    """Give what a status bar shows.
+
+    Args:
+        status: The service's state.
+        silence: Why the present document gets no completions, if so.
+    """
+    message = status.message
+    if silence is not None and not message:
+        message = f"no completions in this file: {silence.value}"
     report: dict[str, Any] = {
         "state": status.state.value,
-        "message": status.message,
+        "message": message,
         "model": status.model,
     }
     if status.last is not None:
@@ -51,10 +60,11 @@ def short_report(status: Status) -> dict[str, Any]:
     return report
 
 
-def full_report(status: Status) -> dict[str, Any]:
+def full_report(server: Server) -> dict[str, Any]:
     """Give everything there is to tell."""
+    status = server.host.status()
     return {
-        **short_report(status),
+        **short_report(status, server.silence),
         "metrics": status.metrics,
         "advice": list(status.advice),
     }
@@ -74,7 +84,7 @@ class _Reporter:
         if not self._server.protocol.is_initialized:
             return
         status = self._server.host.status()
-        report = short_report(status)
+        report = short_report(status, self._server.silence)
         if report != self._told:
             self._told = report
             self._server.protocol.notify("codekv/didChangeStatus", report)

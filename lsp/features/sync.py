@@ -57,13 +57,19 @@ def register(server: Server) -> None:
 
 
 def tell_service(server: Server, uri: str) -> None:
-    """Tell the service the present text of a document."""
+    """Tell the service the present text of a document, unless it must stay out."""
     service, view = server.host.service, server.views.of(uri)
-    if service is not None and view is not None:
+    if service is None or view is None:
+        return
+    if server.guard.silence(view) is None:
         service.document_changed(view.snapshot)
+    else:
+        # It may have been harmless before this change.
+        service.document_closed(view.snapshot.uri)
 
 
 def forget(server: Server, uri: str) -> None:
     """Tell the service that a document is closed."""
+    server.guard.forget(uri)
     if server.host.service is not None:
         server.host.service.document_closed(uri)
