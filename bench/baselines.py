@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench.target import Documents
 from codekv.completion.api import Completion, Item, Timing, TokenCounts
@@ -167,6 +167,11 @@ class BaselineTarget:
     def pid(self) -> int:
         """See `Target`."""
         return os.getpid()
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """See `Target`."""
+        return {}
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -12,6 +12,7 @@ from bench.client import LspClient
 from bench.target import QUIET_S
 from codekv.completion.api import Completion, Item, Source, Timing, TokenCounts
 from codekv.config import cache_dir
+from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,7 @@ class LspTarget:
         self._root = root
         self._command = command
         self._client: LspClient | None = None
+        self._metrics: dict[str, Any] = {}
 
     @property
     def client(self) -> LspClient:
@@ -88,6 +90,7 @@ class LspTarget:
     async def close(self) -> None:
         """See `Target`."""
         if self._client is not None:
+            self._metrics = await self._last_metrics()
             await self._client.__aexit__(None, None, None)
             self._client = None
 
@@ -95,6 +98,18 @@ class LspTarget:
     def pid(self) -> int:
         """See `Target`."""
         return self._client.pid if self._client is not None else os.getpid()
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """See `Target`."""
+        return self._metrics
+
+    async def _last_metrics(self) -> dict[str, Any]:
+        """A server that is gone has nothing to tell any more."""
+        try:
+            return dict((await self.client.status()).get("metrics") or {})
+        except CodekvError:
+            return {}
 
 
 def completion_from(answer: Completion, last: Any) -> Completion:

@@ -141,6 +141,7 @@ class Replay:
         latency = (time.perf_counter() - began) * 1000
         answer = await self._target.account(answer)
         at_s = time.monotonic() - self._begin
-        rss = psutil.Process(self._target.pid).memory_info().rss / 2**20
+        pid = self._target.pid
+        rss = psutil.Process(pid).memory_info().rss / 2**20 if pid else 0.0
         place = (episode.name, index, step.label)
         return make_sample(place, at_s, latency, answer, rss)

@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench import corpus, host, traces
+from bench import corpus, traces
 from bench.replay import Plan, Replay
-from bench.summary import overall_hit_rate, trace_summary
 from codekv.config import cache_dir
+from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from bench.replay import Pace, Progress
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from bench.target import Target
     from bench.trace import Trace
 
-SCHEMA = 1
 MAIN = "codekv"
 FRESH = "fresh"
 QUICK_TRACES = ("type-line", "edit-above", "jump")
@@ -81,11 +80,19 @@ class Entrant:
 
 @dataclass(slots=True)
 class Result:
-    """Samples by target and trace, as far as the run came."""
+    """Samples by target and trace, as far as the run came.
+
+    Attributes:
+        partial: The run did not come to its end.
+        error: Why, if it was not interrupted.
+        metrics: What the service told about itself at its end.
+    """
 
     traces: tuple[Trace, ...]
     samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
     partial: bool = False
+    error: str = ""
+    metrics: dict[str, Any] = field(default_factory=dict)
 
 
 def plan(options: Options) -> tuple[Trace, ...]:
@@ -140,23 +147,27 @@ async def execute(
     journal: Journal,
     progress: Progress,
 ) -> Result:
-    """Replay all traces against all entrants; a cancelled run gives what it has."""
+    """Replay all traces against all entrants; a run that is cut gives what it has."""
     result = Result(built)
     try:
         for entrant in entrants:
             held = result.samples.setdefault(entrant.name, {})
-            replay = Replay(
-                entrant.make(), plan_for(entrant.name, options), journal, progress
-            )
-            async with replay:
+            target = entrant.make()
+            how = plan_for(entrant.name, options)
+            async with Replay(target, how, journal, progress) as replay:
                 for trace in _chosen(entrant.name, built, options):
                     every = _every(entrant.name, trace, options)
                     held[trace.name] = await replay.play(trace, every)
+            if entrant.name == MAIN:
+                result.metrics = target.metrics
     except asyncio.CancelledError:
         result.partial = True
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
+        _collect(result, entrants, journal)
+    except CodekvError as error:
+        result.partial, result.error = True, str(error)
         _collect(result, entrants, journal)
     return result
 
@@ -169,40 +180,6 @@ def plan_for(name: str, options: Options) -> Plan:
     if name == FRESH:
         return Plan(name)
     return Plan(name, max_asks=options.baseline_asks)
-
-
-def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of a run; `about` is merged in (host, model, speed, command, …)."""
-    twin = result.samples.get(FRESH, {})
-    rows = [
-        trace_summary(name, samples, twin.get(name, ()))
-        for name, samples in result.samples.get(MAIN, {}).items()
-        if samples
-    ]
-    baselines = [
-        {
-            "name": name,
-            "traces": [
-                trace_summary(trace, samples)
-                for trace, samples in played.items()
-                if samples
-            ],
-        }
-        for name, played in result.samples.items()
-        if name != MAIN
-    ]
-    hit_rate = overall_hit_rate(rows)
-    return {
-        "schema": SCHEMA,
-        "partial": result.partial,
-        **about,
-        "host": host.facts(),
-        "digests": {trace.name: trace.digest for trace in result.traces},
-        "hit_rate": hit_rate,
-        "traces": rows,
-        "baselines": baselines,
-        "series": _series(result),
-    }
 
 
 def remove(run: str) -> None:
@@ -237,15 +214,3 @@ def _collect(result: Result, entrants: Sequence[Entrant], journal: Journal) -> N
             ]
             if samples:
                 held[trace.name] = samples
-
-
-def _series(result: Result) -> dict[str, list[list[Any]]]:
-    """Per trace, one short row per request: what the plots are drawn from."""
-    return {
-        name: [
-            [s.at_s, s.latency, s.context, s.exact, s.restored, s.moved]
-            + [s.computed, s.rss_mb, s.label]
-            for s in samples
-        ]
-        for name, samples in result.samples.get(MAIN, {}).items()
-    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from codekv.completion.api import Completion, Request, State, Trigger
 from codekv.text.snapshot import Snapshot
@@ -57,8 +57,12 @@ class Target(Protocol):
         """End and free everything."""
 
     @property
-    def pid(self) -> int:
-        """The process whose memory counts."""
+    def pid(self) -> int | None:
+        """The process whose memory counts, if it can be seen."""
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What the target told about itself when it was closed, if anything."""
 
 
 class Documents:
@@ -104,6 +108,7 @@ class ServiceTarget:
         self._anew = anew
         self._documents = Documents()
         self._service: CompletionService | None = None
+        self._metrics: dict[str, Any] = {}
 
     @property
     def service(self) -> CompletionService:
@@ -164,6 +169,7 @@ class ServiceTarget:
     async def close(self) -> None:
         """See `Target`."""
         if self._service is not None:
+            self._metrics = dict(self._service.status().metrics)
             await self._service.close()
             self._service = None
 
@@ -171,3 +177,8 @@ class ServiceTarget:
     def pid(self) -> int:
         """See `Target`."""
         return os.getpid()
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """See `Target`."""
+        return self._metrics

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codekv.errors import UsageError
+from codekv.errors import CodekvError, UsageError
 
 if TYPE_CHECKING:
     from bench.run import Options
@@ -62,6 +62,8 @@ def bench(**given: Any) -> None:
     config = _config(given["model"], root)
     report = asyncio.run(_measure(_options(given, root), config, given, console))
     _write(report, given["json_file"], given["html_file"])
+    if report["error"]:
+        raise CodekvError(report["error"])
     if report["partial"]:
         sys.exit(130)
 
@@ -109,9 +111,11 @@ def _options(given: dict[str, Any], root: Path) -> Options:
 async def _measure(
     options: Options, config: Config, given: dict[str, Any], console: Any
 ) -> dict[str, Any]:
+    from bench import host
     from bench.entrants import BASELINES, Shared, line_up, lsp_entrant, measured
     from bench.progress import RichProgress
-    from bench.run import execute, plan, private_store, remove, report, run_id, scratch
+    from bench.report import report
+    from bench.run import execute, plan, private_store, remove, run_id, scratch
     from bench.sample import Journal
     from bench.table import show
 
@@ -131,9 +135,11 @@ async def _measure(
 
         entrants.append(http_entrant(given["against"], used))
     journal = Journal(scratch(run) / "journal.jsonl", run)
+    facts = host.facts()
     with RichProgress(console) as progress, private_store(run):
         result = await execute(options, built, entrants, journal, progress)
     about = {
+        "host": facts,
         "model": shared.model,
         "speed": shared.speed,
         "seed": options.seed,

@@ -246,6 +246,8 @@ class Recorder:
     def pid(self):
         return os.getpid()
 
+    metrics = {}
+
 
 async def play(target, plan, journal, names, every=1):
     async with Replay(target, plan, journal, Silent()) as replay:

@@ -1,0 +1,107 @@
+"""A run's result as the JSON that every output is made from; see `README.md`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bench.run import FRESH, MAIN
+from bench.summary import overall_hit_rate, trace_summary
+from codekv.monitor import Monitor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bench.run import Result
+    from bench.sample import Sample
+
+SCHEMA = 1
+"""Grows when a name changes its meaning or goes; not when one is added."""
+
+
+def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the report.
+
+    Args:
+        result: What was measured.
+        about: Host, model, speed, seed, pace, command and configuration.
+    """
+    twin = result.samples.get(FRESH, {})
+    rows = [
+        trace_summary(name, samples, twin.get(name, ()))
+        for name, samples in result.samples.get(MAIN, {}).items()
+        if samples
+    ]
+    baselines = [
+        {
+            "name": name,
+            "traces": [
+                trace_summary(trace, samples)
+                for trace, samples in played.items()
+                if samples
+            ],
+        }
+        for name, played in result.samples.items()
+        if name != MAIN
+    ]
+    return {
+        "schema": SCHEMA,
+        "partial": result.partial,
+        "error": result.error,
+        **about,
+        "digests": {trace.name: trace.digest for trace in result.traces},
+        "hit_rate": overall_hit_rate(rows),
+        "traces": rows,
+        "baselines": baselines,
+        "monitor": _monitor(result, about.get("config")),
+        "series": _series(result),
+    }
+
+
+def _monitor(result: Result, settings: Any) -> dict[str, Any]:
+    """Judge the run as a running server would be judged."""
+    played = result.samples.get(MAIN, {})
+    monitor = Monitor(sum(map(len, played.values())) or 1, settings)
+    for name, samples in played.items():
+        for sample in samples:
+            monitor.record(kind=name, **_metrics(sample))
+    return {
+        "hit_rate": monitor.snapshot().get("hit_rate"),
+        "findings": [
+            {
+                "name": finding.name,
+                "verdict": str(finding.verdict),
+                "value": finding.value,
+                "healthy": finding.healthy,
+            }
+            for finding in monitor.analyze()
+        ],
+        "advice": list(monitor.advice()),
+        "service": result.metrics,
+    }
+
+
+def _metrics(sample: Sample) -> dict[str, Any]:
+    metrics: dict[str, Any] = {"latency_ms": sample.latency}
+    if sample.source == "model":
+        metrics |= {
+            "ttft_ms": sample.ttft,
+            "exact": sample.exact,
+            "restored": sample.restored,
+            "moved": sample.moved,
+            "computed": sample.computed,
+            "reuse_stop": sample.reuse_stop,
+            "memory_mb": sample.rss_mb,
+        }
+    return metrics
+
+
+def _series(result: Result) -> dict[str, list[list[Any]]]:
+    """Per trace, one short row per request: what the plots are drawn from."""
+    return {
+        name: [
+            [s.at_s, s.latency, s.context, s.exact, s.restored, s.moved]
+            + [s.computed, s.rss_mb, s.label]
+            for s in samples
+        ]
+        for name, samples in result.samples.get(MAIN, {}).items()
+    }

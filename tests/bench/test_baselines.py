@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pytest
+
+from bench import traces
+from bench.baselines import BaselineTarget, Greedy, is_line
+from bench.layouts import Laid, Plugin, surroundings
+from bench.trace import Ask, Edit, Open
+from codekv.config import Config
+from codekv.testing_model import MID, PRE, SUF, ByteTokenizer, TinyRuntime
+from codekv.text.snapshot import Snapshot
+
+SAMPLE = Path(traces.__file__).parent / "samples" / "click" / "formatting.py"
+TOKENIZER = ByteTokenizer()
+
+
+def config(**completion):
+    base = Config()
+    changed = base.completion.model_copy(update=completion)
+    cache = base.kvcache.model_copy(update={"max_length": 400})
+    return base.model_copy(update={"completion": changed, "kvcache": cache})
+
+
+def snapshot(data: bytes, version=1):
+    return Snapshot("file:///a.py", version, "python", data)
+
+
+def greedy(*, reuse=True):
+    return Greedy(TinyRuntime(), TOKENIZER, 12, reuse=reuse)
+
+
+def test_plugin_layout_is_lines_above_line_and_lines_below():
+    data = b"".join(b"line %d\n" % index for index in range(1000))
+    cursor = data.index(b"line 500") + 3
+    above, line, below = surroundings(data, cursor)
+    assert above.startswith(b"line 244\n")
+    assert above.endswith(b"line 499\n")
+    assert line == b"lin"
+    assert below.startswith(b"e 500\nline 501\n")
+    assert below.endswith(b"line 564")
+
+
+def test_plugin_layout_keeps_to_the_window_and_leaves_the_suffix_after_the_line():
+    data = SAMPLE.read_bytes()
+    cursor = len(data) // 2
+    laid = Plugin(TOKENIZER, config(suffix_tokens=60, max_tokens=12))(
+        snapshot(data), cursor
+    )
+    tokens = list(laid.tokens)
+    assert laid.need == b""
+    assert tokens[0] == PRE
+    assert tokens[-1] == MID
+    middle = tokens.index(SUF)
+    assert data[:cursor].endswith(bytes(tokens[1:middle]))
+    assert data[cursor:].startswith(bytes(tokens[middle + 1 : -1]))
+    assert len(tokens) <= 400 - 12
+
+
+def test_plugin_layout_without_markers_is_left_to_right():
+    class Plain(ByteTokenizer):
+        fim = None
+
+    laid = Plugin(Plain(), config())(snapshot(b"x = 1\ny = "), 10)
+    assert bytes(laid.tokens) == b"x = 1\ny = "
+
+
+def test_typing_recomputes_the_suffix_in_the_plugin_layout():
+    data = SAMPLE.read_bytes()
+    cursor = data.index(b"def measure_table") + 20
+    settings = config(suffix_tokens=100)
+    layout, model = Plugin(TOKENIZER, settings), greedy()
+    model.answer(layout(snapshot(data), cursor))
+    longer = data[:cursor] + b"x" + data[cursor:]
+    answer = model.answer(layout(snapshot(longer), cursor + 1))
+    # The typed byte, two markers and the whole suffix.
+    assert answer.tokens.computed >= 100
+    assert answer.tokens.exact > 0
+
+
+def test_reuse_changes_costs_and_not_answers():
+    data = SAMPLE.read_bytes()
+    layout = Plugin(TOKENIZER, config(suffix_tokens=40))
+    warm, cold = greedy(reuse=True), greedy(reuse=False)
+    for cursor in (900, 901, 902, 700, 901, 2000):
+        laid = layout(snapshot(data), cursor)
+        one, other = warm.answer(laid), cold.answer(laid)
+        assert one.text == other.text
+        assert other.tokens.exact == 0
+        assert one.tokens.context == other.tokens.context == len(laid.tokens)
+        assert one.tokens.exact + one.tokens.computed == one.tokens.context
+        assert one.tokens.computed >= 1
+
+
+def test_answers_begin_with_what_is_needed():
+    answer = greedy().answer(Laid(tuple(b"def f(x):\n    ret"), b"urn"))
+    text = greedy().answer(Laid(tuple(b"def f(x):\n    ret"), b"")).text
+    assert answer.tokens.generated >= 3
+    assert answer.text != text or text.startswith("urn")
+
+
+def test_answers_are_within_the_limit_and_one_line():
+    answer = greedy().answer(Laid(tuple(b"a = [1, 2, 3]\n" * 20), b""))
+    assert answer.tokens.generated <= 12
+    assert "\n" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [(b"", False), (b"ab", False), (b"\n", False), (b"ab\n", True), (b"\nab", True)],
+)
+def test_a_line_ends_the_answer(text, whole):
+    assert is_line(text) is whole
+
+
+async def test_target_follows_edits_and_restarts():
+    layout = Plugin(TOKENIZER, config(suffix_tokens=20))
+    target = BaselineTarget(lambda: (layout, greedy()))
+    await target.start()
+    uri = "file:///a.py"
+    await target.open(Open(uri, "python", "x = 1\ny = 2\n"))
+    first = await target.ask(Ask(uri, 4, "type"))
+    assert first.tokens.exact == 0
+    await target.edit(Edit(uri, 2, 4, 4, "7"))
+    second = await target.ask(Ask(uri, 5, "type"))
+    assert second.tokens.exact > 0
+    await target.restart()
+    await target.open(Open(uri, "python", "x = 71\ny = 2\n"))
+    third = await target.ask(Ask(uri, 5, "type"))
+    assert third.tokens.exact == 0
+    assert third.text == second.text
+    await target.close()
