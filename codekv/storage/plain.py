@@ -90,7 +90,9 @@ class PlainCodec:
         if self.name == "fp16":
             limit = torch.finfo(torch.float16).max
             return [tensor_HTD.clamp(-limit, limit).to(torch.float16)]
-        scale_HT1 = tensor_HTD.abs().amax(-1, keepdim=True).div_(_LEVELS)
+        # Head by head, again to stay on one thread.
+        peaks = [head_TD.abs().amax(-1, keepdim=True) for head_TD in tensor_HTD]
+        scale_HT1 = torch.stack(peaks).div_(_LEVELS)
         divisor = scale_HT1.masked_fill(scale_HT1 < _TINY, torch.inf)
         codes = (tensor_HTD / divisor).round_().clamp_(-_LEVELS, _LEVELS)
         return [codes.to(torch.int8), scale_HT1]
