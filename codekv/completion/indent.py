@@ -20,7 +20,7 @@ from codekv.structure.lines import (
     starts_with_closer,
     width,
 )
-from codekv.structure.shape import body_unit
+from codekv.structure.shape import body_unit, opens_body, statement_start
 
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
@@ -138,7 +138,9 @@ class _Fitter:
 
     def _plausible(self, wrote: int, line: bytes) -> int:
         """The width nearest to what was written that a statement may have here."""
-        if self._plan.line_depth and self._plan.base and self._plan.base[-1] != b"{":
+        plan, grammar = self._plan, self._tree.grammar
+        is_block = grammar is not None and not grammar.is_indented
+        if plan.line_depth and plan.base and not (is_block and plan.base[-1] == b"{"):
             return wrote
         if starts_with_closer(line):
             return wrote
@@ -153,13 +155,14 @@ class _Fitter:
 
     def _statement_widths(self) -> set[int]:
         """Where a statement may begin: in the body above or in one around it."""
-        assert self._tree.grammar is not None
-        data, rules = self._tree.snapshot.data, self._tree.grammar.lines
+        data = self._tree.snapshot.data
         at = self._code_above()
         if at is None:
             return {0}
+        is_header = opens_body(self._tree, at, line_at(data, at))
+        at = statement_start(self._tree, at)
         line = line_at(data, at)
-        if rules.opens_body(line):
+        if is_header:
             deeper = width(line) + (self._step or _SPACES_PER_TAB)
             typed = width(self._typed)
             return {typed if typed > width(line) else deeper}
@@ -185,17 +188,11 @@ class _Fitter:
                 return None
             at = line_start(data, at - 1)
             line = line_at(data, at)
-            if is_blank(line) or starts_with_closer(line):
-                if starts_with_closer(line) and self._opens_body(line):
-                    return at
-                continue
-            if not says_nothing(self._tree, at, line):
+            if starts_with_closer(line) and opens_body(self._tree, at, line):
+                return at
+            if not is_blank(line) and not says_nothing(self._tree, at, line):
                 return at
         return None
-
-    def _opens_body(self, line: bytes) -> bool:
-        assert self._tree.grammar is not None
-        return self._tree.grammar.lines.opens_body(line)
 
     def _normal(self, lead: bytes) -> bytes:
         """White space in the file's own kind: tabs or spaces."""

@@ -107,16 +107,19 @@ def _stray_space(text: bytes, context: TrimContext) -> bytes:
     typed = _typed(context)
     if is_blank(typed) or _is_in_string(context):
         return text
-    if typed[-1:] in b" \t([{.":
+    if typed[-1:] in b"([{.":
         return text.lstrip(b" \t")
-    return text
+    # More than one space may line something up.
+    is_single = text[:1] == b" " and text[1:2] not in (b" ", b"\t")
+    return text[1:] if is_single and typed[-1:] in b" \t" else text
 
 
 def _echo(text: bytes, context: TrimContext) -> bytes:
     """Not the cursor's line once more."""
     typed = _typed(context).strip()
     begun = text.lstrip()
-    if len(typed) >= _LEAST_ECHO and begun.startswith(typed):
+    is_word = any(chr(byte).isalnum() for byte in typed)
+    if len(typed) >= _LEAST_ECHO and is_word and begun.startswith(typed):
         return begun[len(typed) :]
     return text
 
@@ -187,6 +190,8 @@ def _missing_closers(text: bytes, context: TrimContext) -> bytes:
     head, grammar = _head(context), context.tree.grammar
     after_rest = balance(grammar, head + rest).opened
     after_text = balance(grammar, head + text.rstrip()).opened
+    if _is_in_comment(text, context):
+        return text
     missing = after_text[len(after_rest) :]
     if len(context.plan.base) > len(after_rest) and missing:
         text = text.rstrip() + b"".join(closer(one) for one in reversed(missing))
@@ -195,6 +200,15 @@ def _missing_closers(text: bytes, context: TrimContext) -> bytes:
     if tail and not (lines[0].endswith(tail) or lines[-1].endswith(tail)):
         text = text.rstrip() + tail
     return text
+
+
+def _is_in_comment(text: bytes, context: TrimContext) -> bool:
+    """Whether what stands behind the text would be part of its comment."""
+    grammar, head = context.tree.grammar, _head(context)
+    before = balance(grammar, head + text)
+    if before.opened and before.opened[-1] not in CLOSER_OF:
+        return False
+    return before == balance(grammar, head + text + b"(")
 
 
 def _trailing_space(text: bytes, context: TrimContext) -> bytes:

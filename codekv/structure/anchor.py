@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
 
 _MAX_GROUP_LINES = 2000
+_UNFINISHED = (b"(", b"[", b"{", b",", b"\\")
 _TEXT = re.compile(rb"\S")
 
 
@@ -71,6 +72,8 @@ def _depth(tree: SyntaxTree, start: int, cursor_byte: int) -> int:
         return width(line)
     typed = width(line[: cursor_byte - start])
     above = _line_above(data, start)
+    if above.rstrip()[-1:] in _UNFINISHED or _inner_width(tree, above) > width(above):
+        return max(typed, _inner_width(tree, above))
     below = _line_below(data, line_end(data, start))
     around = min(_inner_width(tree, above), width(below)) if above and below else 0
     return max(typed, around)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from codekv.structure.anchor import find_anchor
-from codekv.structure.balance import balance
+from codekv.structure.balance import CLOSER_OF, Balance, balance
 from codekv.structure.lines import (
     indentation,
     is_blank,
@@ -31,7 +31,8 @@ Multiline = Literal["auto", "never", "always"]
 CLOSING = b")]}>\"'`,;: \t"
 """What may stand right of a cursor without being code of its own."""
 
-_MAX_SCAN = 8192
+_MAX_SCAN = 1 << 15
+_MAX_HEADER_LINES = 40
 
 
 class Shape(StrEnum):
@@ -55,6 +56,8 @@ class Plan:
         base: Brackets and quotes open at the cursor since the anchor, outermost first.
         line_depth: How many of them were open where the cursor's line begins.
         wanted: How many of them the text behind `end_byte` closes.
+        open_below: The quote that the text behind `end_byte` leaves open, as it does
+            when what begins a long string is missing before it.
         header: Indentation of the line that opens the body; None outside a block.
         below: The first line with text below the cursor's line.
         reason: Why nothing is offered; empty otherwise.
@@ -67,6 +70,7 @@ class Plan:
     base: tuple[bytes, ...] = ()
     line_depth: int = 0
     wanted: int = 0
+    open_below: bytes = b""
     header: int | None = None
     below: bytes = b""
     reason: str = ""
@@ -95,6 +99,7 @@ def plan(
     above = balance(tree.grammar, data[anchor:cursor_byte]).opened
     own = line_start(data, cursor_byte)
     header = _empty_body_header(tree, cursor_byte)
+    behind = _behind(tree, anchor, end, above)
     is_block = multiline == "always" or (multiline == "auto" and header is not None)
     return Plan(
         shape=Shape.BLOCK if is_block else Shape.LINE,
@@ -103,7 +108,8 @@ def plan(
         anchor_byte=anchor,
         base=above,
         line_depth=len(balance(tree.grammar, data[anchor:own]).opened),
-        wanted=_wanted(tree, anchor, end, above),
+        wanted=len(behind.extra),
+        open_below=b"".join(one for one in behind.opened[-1:] if one not in CLOSER_OF),
         header=header,
         below=_line_below(data, line_end(data, cursor_byte)),
     )
@@ -156,29 +162,50 @@ def _line_below(data: bytes, end: int) -> bytes:
     return b""
 
 
-def _wanted(tree: SyntaxTree, anchor: int, end: int, above: tuple[bytes, ...]) -> int:
-    """How many brackets opened since the anchor are closed behind `end`.
+def _behind(
+    tree: SyntaxTree, anchor: int, end: int, above: tuple[bytes, ...]
+) -> Balance:
+    """Weigh the text behind `end`, as far as the anchor's construct goes.
 
-    Looks as far as the anchor's construct goes by its indentation.
+    How far that is, indentation tells.
     """
     data = tree.snapshot.data
     depth = width(line_at(data, anchor))
-    inside = above[-1] if above and above[-1] not in (b"(", b"[", b"{") else b""
-    is_short = tree.grammar is None or inside in tree.grammar.quotes
-    if inside and is_short and end == line_end(data, end):
+    inside = above[-1] if above and above[-1] not in CLOSER_OF else b""
+    if inside and not _is_closed_below(tree, inside, end):
         inside = b""
     stop = line_end(data, end)
     limit = min(len(data), end + _MAX_SCAN)
-    while stop < limit and not inside:
+    while stop < limit:
         line = line_at(data, stop + 1)
         is_out = width(line) < depth or (
-            width(line) == depth and not starts_with_closer(line)
+            width(line) == depth and not _continues(tree, line)
         )
         if is_out and not is_blank(line):
             break
         stop += 1 + len(line)
-    stop = limit if inside else stop
-    return len(balance(tree.grammar, data[end:stop], inside).extra)
+    return balance(tree.grammar, data[end:stop], inside)
+
+
+def _is_closed_below(tree: SyntaxTree, quote: bytes, end: int) -> bool:
+    """Whether the string that is open at `end` seems to be closed behind it."""
+    data = tree.snapshot.data
+    if tree.grammar is None or quote in tree.grammar.quotes:
+        return quote in data[end : line_end(data, end)]
+    found = data.find(quote, end)
+    if found < 0:
+        return False
+    line = line_at(data, found).strip()
+    # A line that begins with the quote and goes on opens another string.
+    opens_another = line.startswith(quote) and len(line) > len(quote)
+    return line.count(quote) == 1 and (not opens_another or found == end)
+
+
+def _continues(tree: SyntaxTree, line: bytes) -> bool:
+    """Whether a line of the anchor's own indentation belongs to its construct."""
+    quotes = tree.grammar.long_quotes if tree.grammar else ()
+    text = line.lstrip()
+    return starts_with_closer(line) or text.startswith((b"{", *quotes))
 
 
 def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
@@ -194,11 +221,11 @@ def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
         at = _header_above(tree, start)
         if at is None:
             return None
-        depth = width(line_at(data, at))
+        depth = width(line_at(data, statement_start(tree, at)))
         if cursor_byte > start and width(line) <= depth:
             return None
-    elif _opens_body(tree, start, data[start:cursor_byte]):
-        depth = width(line)
+    elif opens_body(tree, start, data[start:cursor_byte]):
+        depth = width(line_at(data, statement_start(tree, start)))
     else:
         return None
     below = _line_below(data, start + len(line))
@@ -217,7 +244,7 @@ def _header_above(tree: SyntaxTree, start: int) -> int | None:
         start = line_start(data, start - 1)
         line = line_at(data, start)
         text = line.strip()
-        if _opens_body(tree, start, line):
+        if opens_body(tree, start, line):
             return start
         is_remark = rules.is_skipped(line) or text.startswith((b'"""', b"'''"))
         if not (is_blank(line) or is_remark or opaque_start(tree, start) is not None):
@@ -225,9 +252,24 @@ def _header_above(tree: SyntaxTree, start: int) -> int | None:
     return None
 
 
-def _opens_body(tree: SyntaxTree, start: int, line: bytes) -> bool:
-    """Whether a line ends with what begins a body: not in a dict, slice or string."""
-    assert tree.grammar is not None
+def statement_start(tree: SyntaxTree, start: int) -> int:
+    """The line where the statement begins whose brackets the line at `start` closes."""
+    data, at = tree.snapshot.data, start
+    end = line_end(data, start)
+    for _ in range(_MAX_HEADER_LINES):
+        if at == 0 or not balance(tree.grammar, data[at:end]).extra:
+            return at
+        at = line_start(data, at - 1)
+    return start
+
+
+def opens_body(tree: SyntaxTree, start: int, line: bytes) -> bool:
+    """Whether the line at `start` ends with what begins a body.
+
+    False in the middle of a dictionary, a slice or a string.
+    """
+    if tree.grammar is None:
+        return False
     rules = tree.grammar.lines
     if not rules.opens_body(line) or rules.is_skipped(line):
         return False

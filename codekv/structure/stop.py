@@ -57,7 +57,9 @@ class StopChecker:
 
     def depth(self, text: bytes) -> int:
         """Brackets and quotes open since the anchor, at the end of `text`."""
-        return len(balance(self._grammar, self._before + text).opened)
+        opened = balance(self._grammar, self._before + text).opened
+        is_closed_below = bool(opened) and opened[-1] == self._plan.open_below
+        return len(opened) - is_closed_below
 
     def _statement_end(self, text: bytes) -> int | None:
         plan = self._plan

@@ -121,7 +121,8 @@ def test_indented_cursor_at_the_end_of_a_body_belongs_to_it():
 
 def test_first_body_line_of_a_new_function():
     assert anchor_line("import a\n\ndef f():\n    ", 3) == "def f():"
-    assert anchor_line("import a\n\ndef f():\n", 3, 0) == ""
+    assert anchor_line("import a\n\ndef f():\n", 3, 0) == "def f():"
+    assert anchor_line("def f():\n    return g(a,\n\n\nx = 1\n", 2, 0) == "def f():"
 
 
 def test_text_without_grammar_falls_back_to_paragraphs():
