@@ -140,6 +140,9 @@ class HttpTarget:
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310
                 answer = json.load(reply)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise CodekvError(f"{self._url}: answers {error.code}") from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise CodekvError(f"{self._url}: no answer ({error})") from error
         if not isinstance(answer, dict):
