@@ -9,11 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.trace import Script
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from random import Random
 
     from bench.corpus import Function, Line, SourceFile
-    from bench.trace import Script
 
 DEEP = 3_500
 """Bytes above a deep place: at least 900 tokens of ordinary code."""
@@ -139,3 +141,21 @@ class Visit:
     def ask(self, label: str) -> None:
         """Ask without typing."""
         self._script.ask(self._uri, self.cursor, label)
+
+
+def begin(
+    files: Sequence[SourceFile], rng: Random, strokes: int, before: int = 0
+) -> tuple[Script, SourceFile, int, Target] | None:
+    """Choose a deep function with `before` others in reach above it, and open it."""
+    file = rng.choice(files)
+    deep = [index for index in deep_functions(file) if index >= before]
+    if not deep:
+        return None
+    index = rng.choice(deep)
+    target = target_in(file, file.functions[index], strokes, rng)
+    reach = file.lines[file.functions[index - before].first].start
+    if target is None or target.start - reach > WINDOW:
+        return None
+    script = Script(rng)
+    script.open(file.uri, file.language, file.data)
+    return script, file, index, target

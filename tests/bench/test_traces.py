@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from bench import corpus, traces
+from bench import corpus, disturb, traces
 from bench.places import DEEP, strokes_from
 from bench.replay import Plan, Replay
 from bench.sample import Journal, Sample
@@ -102,7 +102,7 @@ def test_disturbances_change_text_above_the_cursor_only(name):
             assert snapshot.data[ask.cursor_byte :] == before["tail"]
             assert not head.startswith(before["head"])
             checked += 1
-    assert checked >= 6 * traces.BACK
+    assert checked >= 6 * disturb.BACK
 
 
 def test_undo_comes_back_to_the_same_text():

@@ -1,0 +1,185 @@
+"""`BENCHMARKS.md`, written from the reports in `bench/results/`.
+
+`python -m bench.markdown add REPORT.json NAME` keeps a report (without its single
+requests, which fill most of the file); `python -m bench.markdown` writes the page.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.compare import load
+from bench.table import speed_line
+from codekv.errors import CodekvError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).with_name("results")
+PAGE = ROOT / "BENCHMARKS.md"
+
+HEAD = """\
+# Benchmarks
+
+This page is written by `python -m bench.markdown` from the reports in `bench/results/`; do not edit it by hand.
+
+## Read this first
+
+- One machine, one run per table. The spread within a run is in the columns p50, p95 and max; between machines the *ratios* travel, the milliseconds do not.
+- What is typed is the real text of real packages, typed by a script. People pause, delete and look around more. `--pace max` leaves no pauses, so idle work has only the moments in which a person would read (after opening a file, after coming back).
+- Shortcuts that answer without the model (typing along a known answer, guesses made ahead) are off here, and answers end with their line, so that every request costs what the model costs. `--as-used` turns all of it on.
+- `fresh` is the same service with everything forgotten before each request, no budget and no idle work. `common-prefix` is our prompt with what every server does: one sequence, reuse of the common prefix. `plugin-layout` is the prompt of llama.vim (current line before the suffix, 256 lines above, 64 below) within the same token window, with the same reuse. The last two run on the same runtime and weights, greedy, one line; they do not draft, the service does, so compare *ttft* for the cache alone and *latency* for what a user waits.
+- Baselines replay the first episodes of each trace, `fresh` a sample of its requests; `n` says how many.
+- *as fresh* is the share of sampled requests whose text equals that of the fresh run.
+- A failed idea is a result too: they are in [docs/log.md](docs/log.md).
+
+## Do it yourself
+
+```
+codekv bench PATH --json out.json --html out.html     any folder of source files
+codekv bench --sources                                the six packages used here, pinned by hash
+codekv bench PATH --quick                             a look in about three minutes
+codekv bench PATH --against http://127.0.0.1:8012     beside a llama.cpp server
+codekv bench --compare before.json after.json         two runs side by side
+```
+
+The same seed replays identical requests: every report carries the digest of each trace. The traces and all columns are explained in [bench/README.md](bench/README.md).
+"""  # noqa: E501 - one sentence per line, as in every page
+
+
+def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the whole page from reports by name."""
+    parts = [HEAD]
+    for name, report in reports.items():
+        parts.append(
+            f"## {name}\n\n{_about(report)}\n\n{_claims(report)}{_table(report)}"
+        )
+    return "\n".join(parts)
+
+
+def keep(path: Path, name: str, folder: Path = RESULTS) -> Path:
+    """Store a report under a name, without its single requests.
+
+    Raises:
+        UsageError: It is not a whole report.
+    """
+    report = load(path)
+    if report["partial"]:
+        raise UsageError(f"{path}: a partial report; let the run finish first")
+    report.pop("series", None)
+    folder.mkdir(exist_ok=True)
+    target = folder / f"{name}.json"
+    target.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return target
+
+
+def kept(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+    """All stored reports by name."""
+    return {path.stem: load(path) for path in sorted(folder.glob("*.json"))}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Command line."""
+    try:
+        if len(arguments) == 3 and arguments[0] == "add":  # noqa: PLR2004
+            keep(Path(arguments[1]), arguments[2])
+        elif arguments:
+            raise UsageError("usage: python -m bench.markdown [add REPORT.json NAME]")
+        PAGE.write_text(page(kept()), "utf-8")
+    except CodekvError as error:
+        sys.stderr.write(f"codekv: {error}\n")
+        return 1
+    return 0
+
+
+def _about(report: Mapping[str, Any]) -> str:
+    host, model = report["host"], report["model"]
+    versions = ", ".join(f"{k} {v}" for k, v in host["versions"].items())
+    features = " ".join(host["features"])
+    lines = [
+        f"`{report['command']}`",
+        "",
+        f"- {model['name']}, {model.get('compute', '')}, source SHA-256 "
+        f"`{str(model.get('source_sha256'))[:16]}…`",
+        f"- {host['cpu']} ({features}), {host['threads']} threads, "
+        f"{host['memory_gb']} GB, load before the run {host['load_1m']}",
+        f"- {host['os']}, Python {host['python']}, {versions}",
+        f"- seed {report['seed']}, pace {report['pace']}",
+    ]
+    if report.get("speed"):
+        lines.append(f"- {speed_line(report['speed'])}")
+    if report.get("hit_rate") is not None:
+        lines.append(
+            f"- tokens not computed, over all traces: {report['hit_rate']:.2%}"
+        )
+    return "\n".join(lines)
+
+
+def _claims(report: Mapping[str, Any]) -> str:
+    """How much quicker than the plugins' layout, where both were measured."""
+    others = {
+        row["name"]: row
+        for base in report["baselines"]
+        if base["name"] == "plugin-layout"
+        for row in base["traces"]
+    }
+    lines = []
+    for row in report["traces"]:
+        other = others.get(row["name"])
+        if other is None or row["name"] != "type-line":
+            continue
+        first = other["ttft_ms"]["p50"] / max(row["ttft_ms"]["p50"], 0.01)
+        whole = other["latency_ms"]["p50"] / max(row["latency_ms"]["p50"], 0.01)
+        decode = other["decode_ms"]["p50"] / max(row["decode_ms"]["p50"], 0.01)
+        lines.append(
+            f"`{row['name']}` beside `plugin-layout`: first token {first:.1f} times "
+            f"sooner, whole answer {whole:.1f} times, decoding alone {decode:.1f} times "
+            "(medians).\n\n"
+        )
+    return "".join(lines)
+
+
+def _table(report: Mapping[str, Any]) -> str:
+    head = (
+        "| trace | target | n | context | computed p50 | p95 | max | ttft p50 | p95 "
+        "| latency p50 | p95 | p99 | decode p50 | hits | as fresh |"
+    )
+    lines = [head, "| --- | --- |" + " ---: |" * 13]
+    others = {
+        base["name"]: {row["name"]: row for row in base["traces"]}
+        for base in report["baselines"]
+    }
+    for row in report["traces"]:
+        lines.append(_row(f"**{row['name']}**", "codekv", row))
+        lines += [
+            _row("", name, rows[row["name"]])
+            for name, rows in others.items()
+            if row["name"] in rows
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(name: str, target: str, row: Mapping[str, Any]) -> str:
+    computed, latency, ttft = row["tokens_computed"], row["latency_ms"], row["ttft_ms"]
+    hits, same = row["hit_rate"], row["same_as_fresh"]
+    values = [
+        name,
+        target,
+        str(row["requests"]),
+        f"{row['context_tokens']['p50']:.0f}",
+        *(f"{computed[key]:.0f}" for key in ("p50", "p95", "max")),
+        *(f"{ttft[key]:.0f}" for key in ("p50", "p95")),
+        *(f"{latency[key]:.0f}" for key in ("p50", "p95", "p99")),
+        f"{row['decode_ms']['p50']:.0f}",
+        "" if hits is None else f"{hits:.1%}",
+        "" if same is None else f"{same:.0%}",
+    ]
+    return "| " + " | ".join(values) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
