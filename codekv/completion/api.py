@@ -136,6 +136,7 @@ class Completion:
         reason: Why there are no items (`loading`, `excluded`, `inside-word`, …), for
             status displays and tests; empty when there are some.
         reuse_stop: Why reuse of the cache ended (`suffix`, `window`, `edit`, …).
+        filters: Names of the trimming filters that changed the text.
     """
 
     items: tuple[Item, ...] = ()
@@ -145,6 +146,7 @@ class Completion:
     source: Source = Source.MODEL
     reason: str = ""
     reuse_stop: str = ""
+    filters: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

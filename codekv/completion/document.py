@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.structure.blocks import blocks
+from codekv.structure.blocks import blocks_of
 from codekv.structure.segment import Segment, segments
 from codekv.tokens.buffer import TokenBuffer
 
@@ -55,11 +55,10 @@ class Documents:
             return old
         buffer = buffer or TokenBuffer(self._tokenizer)
         tree = self._parser.parse(snapshot, old.tree if old else None)
-        parts = segments(tree, old.segments if old else None)
+        parts = segments(tree, (old.tree, old.segments) if old else None)
         encoding = buffer.update(snapshot.data)
-        cuts = tuple(
-            start for start, _ in blocks(parts, encoding.ends, self._chunk_size)
-        )
+        found = blocks_of(tree, parts, encoding.ends, self._chunk_size)
+        cuts = tuple(start for start, _ in found)
         document = Document(snapshot, tree, parts, encoding, cuts)
         self._entries[snapshot.uri] = (document, buffer)
         self._entries.move_to_end(snapshot.uri)

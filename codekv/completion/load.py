@@ -8,16 +8,20 @@ if TYPE_CHECKING:
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
     from codekv.engine.worker import Steps
+    from codekv.model.runtime import ModelSpec
     from codekv.storage.blockstore import BlockStore
 
 
-def load_pipeline(config: Config) -> Steps[Pipeline]:
+def load_pipeline(config: Config) -> Steps[tuple[Pipeline, str | None]]:
     """Find, map and check the model; yields between the parts.
+
+    Returns:
+        The pipeline, and a notice for the user if it is not the model asked for.
 
     Raises:
         ModelError: The model is not there or cannot be used.
     """
-    from codekv.model.store import resolve_model
+    from codekv.model.resolve import resolve_model
 
     resolved = resolve_model(config.model, pull=False)
     yield
@@ -37,23 +41,29 @@ def load_pipeline(config: Config) -> Steps[Pipeline]:
     from codekv.structure.parser import Parser
 
     kvcache = config.kvcache
-    engine = Engine(
-        runtime,
-        vocab,
-        open_store(runtime.spec.fingerprint, config),
-        live=kvcache.live_documents,
-        move=kvcache.reuse == "moved",
-        repair_tokens=kvcache.repair_tokens,
-    )
+    store = open_store(runtime.spec, config)
+    engine = Engine(runtime, vocab, tokenizer.token_bytes, store, kvcache)
     documents = Documents(tokenizer, Parser(), kvcache.chunk_size)
-    return Pipeline(engine, tokenizer, documents, config)
+    return Pipeline(engine, tokenizer, documents, config), resolved.notice
 
 
-def open_store(fingerprint: str, config: Config) -> BlockStore:
+def open_store(spec: ModelSpec, config: Config) -> BlockStore:
     """Open the block store that a configuration asks for."""
+    from codekv.config import cache_dir
     from codekv.storage.blockstore import BlockStore, StoreBudget
     from codekv.storage.plain import plain_codec
+    from codekv.storage.upkeep import Upkeep
 
     kvcache = config.kvcache
-    budget = StoreBudget(kvcache.memory_mb << 20)
-    return BlockStore(fingerprint=fingerprint, budget=budget, codec=plain_codec("fp16"))
+    budget = StoreBudget(
+        kvcache.memory_mb << 20,
+        kvcache.disk_mb << 20,
+        cache_dir() / "blocks" if kvcache.disk else None,
+    )
+    return BlockStore(
+        fingerprint=spec.fingerprint,
+        budget=budget,
+        codec=plain_codec("fp16"),
+        upkeep=Upkeep.from_config(kvcache),
+        kv_shapes=spec.kv_shapes,
+    )

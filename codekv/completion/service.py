@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codekv.completion.answers import Answers
 from codekv.completion.api import (
     Completion,
     Feedback,
@@ -18,7 +21,12 @@ from codekv.completion.api import (
     Source,
     State,
     Status,
+    Timing,
+    Trigger,
 )
+from codekv.completion.popup import as_if_selected, with_selection
+from codekv.completion.privacy import Privacy
+from codekv.completion.report import Reporter
 from codekv.engine.worker import Worker
 from codekv.errors import CancelledWorkError, CodekvError, ModelError
 
@@ -41,16 +49,19 @@ class Service:
         self.config = config
         self.workspace = workspace
         self._worker = Worker()
+        self._privacy = Privacy(config.privacy, workspace)
+        self._answers = Answers()
+        self._reporter = Reporter(config)
         self._loading: Future[Pipeline] | None = None
         self._pipeline: Pipeline | None = None
         self._paused = False
-        self._working = 0
         self._message = ""
         self._last: Completion | None = None
 
     def start(self) -> None:
         """Begin to load the model in the background."""
         if self._loading is None:
+            self._message = ""
             self._loading = self._worker.submit("load", self._load()).future
 
     async def ready(self) -> None:
@@ -65,111 +76,209 @@ class Service:
 
     def document_changed(self, snapshot: Snapshot) -> None:
         """Note a newly opened or changed document; may start idle work."""
-        pipeline = self._pipeline
-        if pipeline is not None and self.config.kvcache.idle_work:
-            job = pipeline.warm_snapshot(snapshot, persist=True)
-            self._worker.submit_idle(f"warm {snapshot.uri}", job)
+        if self._pipeline is not None and self._privacy.silence(snapshot) is None:
+            self._warm(self._pipeline, snapshot)
 
     def document_closed(self, uri: str) -> None:
         """Forget a document's live state; stored blocks stay."""
+        self._answers.forget(uri)
+        self._worker.cancel_idle(uri)
         pipeline = self._pipeline
         if pipeline is not None:
             self._worker.call(lambda: pipeline.forget(uri))
 
     def document_focused(self, uri: str | None) -> None:
         """Note which document the user looks at."""
+        pipeline = self._pipeline
+        if pipeline is not None and uri is not None:
+            document = pipeline.documents.get(uri)
+            if document is not None:
+                self.document_changed(document.snapshot)
 
     async def complete(self, request: Request) -> Completion:
         """Answer one request; see `CompletionService.complete`."""
+        started = time.perf_counter()
+        if request.selected is not None:
+            inner = await self.complete(as_if_selected(request))
+            return with_selection(inner, request)
+        known = self._without_model(request)
+        if known is not None:
+            return self._done(known, started)
+        assert self._pipeline is not None
         pipeline = self._pipeline
-        if self._paused:
-            return _nothing("paused")
-        if pipeline is None:
-            self.start()
-            return _nothing("loading")
-        submitted = time.perf_counter()
         job = self._worker.submit(
-            request.snapshot.uri, pipeline.complete(request, submitted)
+            request.snapshot.uri, pipeline.complete(request, started)
         )
-        completion = await self._await(job)
-        self._last = completion
-        self._plan_idle(pipeline, request)
-        return completion
+        completion = self._confident(await self._await(job))
+        self._answers.note(request, completion)
+        self._plan_idle(pipeline, request, completion)
+        return self._done(completion, started)
 
     def feedback(self, item_id: str, kind: Feedback, accepted_bytes: int = 0) -> None:
         """Note what became of an item; unknown ids are ignored."""
+        self._reporter.feedback(kind)
 
     def pause(self, paused: bool) -> None:
         """Stop or resume answering; paused requests get an empty answer."""
         self._paused = paused
+        if paused:
+            self._worker.cancel_idle()
 
     def status(self) -> Status:
         """Tell the present state; cheap."""
         model = self._pipeline.engine.runtime.spec.name if self._pipeline else ""
-        return Status(self._state(), model, self._message, self._last)
+        return Status(
+            self._state(),
+            model,
+            self._message,
+            self._last,
+            self._reporter.metrics(),
+            self._reporter.advice(),
+        )
 
     def clear_cache(self) -> None:
         """Drop every stored block of every tier."""
+        self._answers.clear()
+        self._worker.cancel_idle()
         if self._pipeline is not None:
             self._worker.call(self._pipeline.engine.clear)
 
     def reconfigure(self, config: Config) -> None:
         """Take a new configuration; reloads the model only if it must."""
-        reload = config.model != self.config.model
-        self.config = config
-        if reload and self._loading is not None:
+        old, self.config = self.config, config
+        if old.privacy != config.privacy:
+            self._privacy = Privacy(config.privacy, self.workspace)
+        self._reporter.reconfigure(config)
+        self._answers.clear()
+        if self._loading is None:
+            return
+        if _needs_reload(old, config):
             self._pipeline = None
-            self._loading = self._worker.submit("load", self._load()).future
+            self._loading = None
+            self._worker.cancel_idle()
+            self.start()
         elif self._pipeline is not None:
-            self._pipeline.config = config
+            pipeline = self._pipeline
+            self._worker.call(lambda: pipeline.reconfigure(config))
+
+    async def idle(self) -> None:
+        """Wait until all idle work is done; for measurements and tests."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._worker.wait_idle)
 
     async def close(self) -> None:
         """Stop all work within one decoding step and free everything."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._worker.close)
+        self._reporter.close()
         self._pipeline = None
+
+    def _without_model(self, request: Request) -> Completion | None:
+        """The answer, if it needs no model."""
+        if self._paused:
+            return _nothing("paused")
+        silence = self._privacy.silence(request.snapshot)
+        if silence is not None:
+            return _nothing(silence)
+        if self._pipeline is None:
+            self.start()
+            return _nothing("error" if self._message else "loading")
+        if self.config.completion.typed_through and request.trigger != Trigger.INVOKED:
+            return self._answers.find(request)
+        return None
+
+    def _confident(self, completion: Completion) -> Completion:
+        """Withhold what the model itself finds unlikely, if so configured."""
+        least = self.config.completion.min_confidence
+        items = tuple(
+            item
+            for item in completion.items
+            if item.score is None or math.exp(item.score) >= least
+        )
+        if len(items) == len(completion.items):
+            return completion
+        return replace(completion, items=items, reason="" if items else "unsure")
+
+    def _done(self, completion: Completion, started: float) -> Completion:
+        total = (time.perf_counter() - started) * 1e3
+        timing = replace(completion.timing, total=total)
+        completion = replace(completion, timing=timing)
+        self._last = completion
+        store = self._pipeline.engine.store if self._pipeline else None
+        self._reporter.completed(completion, store)
+        self._reporter.publish(self.status)
+        return completion
+
+    def _plan_idle(
+        self, pipeline: Pipeline, request: Request, completion: Completion
+    ) -> None:
+        """Queue what makes the next keystrokes cheap; newer plans replace older."""
+        if not self.config.kvcache.idle_work:
+            return
+        uri = request.snapshot.uri
+        self._worker.submit_idle(f"{uri} prepare", pipeline.prepare(request))
+        if self.config.completion.speculate and completion.items:
+            steps = self._speculate(pipeline, request, completion)
+            self._worker.submit_idle(f"{uri} speculate", steps)
+        self._warm(pipeline, request.snapshot)
+
+    def _speculate(
+        self, pipeline: Pipeline, request: Request, completion: Completion
+    ) -> Steps[None]:
+        """Answer ahead for the text as it will be once the offer is accepted."""
+        item = completion.items[0]
+        request = replace(request, trigger=Trigger.AUTOMATIC)
+        ahead, found = yield from pipeline.speculate(request, item)
+        self._answers.note(ahead, self._confident(found))
+
+    def _warm(self, pipeline: Pipeline, snapshot: Snapshot) -> None:
+        if self.config.kvcache.idle_work and not self._paused:
+            steps = pipeline.warm(snapshot, persist=True)
+            self._worker.submit_idle(f"{snapshot.uri} warm", steps)
 
     def _state(self) -> State:
         if self._paused:
             return State.PAUSED
         if self._pipeline is None:
             return State.ERROR if self._message else State.LOADING
-        return State.WORKING if self._working else State.READY
-
-    def _plan_idle(self, pipeline: Pipeline, request: Request) -> None:
-        """Queue what makes the next keystrokes cheap; newer plans replace older."""
-        if self.config.kvcache.idle_work:
-            uri = request.snapshot.uri
-            self._worker.submit_idle(f"prepare {uri}", pipeline.prepare(request))
-            self._worker.submit_idle(f"warm {uri}", pipeline.warm(uri, persist=True))
+        return State.WORKING if self._worker.is_busy else State.READY
 
     async def _await(self, job: Job[Completion]) -> Completion:
-        self._working += 1
         try:
             return await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
             job.cancel()
+            self._reporter.cancelled()
+            raise
+        except CancelledWorkError:
+            self._reporter.cancelled()
             raise
         except CodekvError:
             raise
         except Exception as error:
             log.exception("completion failed")
             raise CancelledWorkError("the completion failed; see the log") from error
-        finally:
-            self._working -= 1
 
     def _load(self) -> Steps[Pipeline]:
         """Load on the worker's thread, where torch is imported for the first time."""
         from codekv.completion.load import load_pipeline
 
         try:
-            pipeline = yield from load_pipeline(self.config)
+            pipeline, notice = yield from load_pipeline(self.config)
         except ModelError as error:
             self._message = str(error)
             raise
+        self._message = notice or ""
         self._pipeline = pipeline
         return pipeline
 
 
 def _nothing(reason: str) -> Completion:
-    return Completion(source=Source.NONE, reason=reason)
+    return Completion(source=Source.NONE, reason=reason, timing=Timing())
+
+
+def _needs_reload(old: Config, new: Config) -> bool:
+    """Whether a change concerns what was set up when the model was loaded."""
+    fixed = {"reuse", "repair_tokens", "max_length", "idle_work"}
+    before = old.kvcache.model_dump(exclude=fixed)
+    return old.model != new.model or before != new.kvcache.model_dump(exclude=fixed)

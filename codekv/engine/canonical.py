@@ -76,4 +76,4 @@ def _all_layers(keys: list[Tensor], turn: Callable[[Tensor], Tensor]) -> list[Te
     if len({k.shape for k in keys}) != 1:
         return [turn(k) for k in keys]
     heads = keys[0].shape[0]
-    return list(turn(torch.cat(keys)).split(heads))
+    return list(torch.split(turn(torch.cat(keys)), heads))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
@@ -34,11 +34,11 @@ Stop = Callable[[bytes], bool]
 class Vocab(Protocol):
     """What decoding asks of a vocabulary."""
 
-    def allowed(self, need: bytes) -> Sequence[int]:
-        """Ids whose bytes start with `need` or are a proper prefix of it."""
+    def allowed(self, need: bytes) -> Any:
+        """Ids whose bytes start with `need` or are a proper prefix of it.
 
-    def token_bytes(self, token: int) -> bytes:
-        """The bytes of a token; empty for special tokens."""
+        Anything `torch.as_tensor` takes.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,31 @@ class Decoded:
         return sum(self.logprobs) / len(self.logprobs) if self.logprobs else 0.0
 
 
+class Goal(Protocol):
+    """What decoding asks of a task."""
+
+    @property
+    def options(self) -> DecodeOptions:
+        """How to decode."""
+
+    @property
+    def stop(self) -> Stop:
+        """When to stop."""
+
+
 class Decoder:
     """Decodes texts with one runtime; holds what is learnt about drafting."""
 
-    def __init__(self, runtime: Runtime, vocab: Vocab, policy: DraftPolicy) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        vocab: Vocab,
+        token_bytes: Callable[[int], bytes],
+        policy: DraftPolicy,
+    ) -> None:
         self._runtime = runtime
         self._vocab = vocab
+        self._token_bytes = token_bytes
         self._policy = policy
 
     def decode(
@@ -96,25 +115,26 @@ class Decoder:
         seq: LiveSequence,
         row: Tensor,
         index: NgramIndex,
-        options: DecodeOptions,
-        stop: Stop,
-    ) -> Steps[Decoded]:
-        """Continue `seq`, whose next-token logits are `row` [V].
+        goal: Goal,
+        out: Decoded,
+    ) -> Steps[None]:
+        """Continue `seq`, whose next-token logits are `row` [V], into `out`.
 
         Appends the generated tokens, but not the last one, to `seq` and `index`:
-        their keys and values stay for the next request. Yields after each step.
+        their keys and values stay for the next request. Yields after each step; if
+        the work is dropped there, `out` holds what was decoded so far.
         """
-        out = Decoded()
+        options, stop = goal.options, goal.stop
         previous = list(options.previous)
         need = options.need
         while True:
             token, logprob = self._pick(row, need)
             if token is None:
                 out.ended = "dead-end"
-                return out
+                return
             if not self._take(out, token, logprob, options, stop):
-                return out
-            need = need[len(self._vocab.token_bytes(token)) :]
+                return
+            need = need[len(self._token_bytes(token)) :]
             previous = previous[1:] if previous[:1] == [token] else []
             index.extend([token])
             source, draft = self._draft(index, previous, need, options, out)
@@ -130,7 +150,7 @@ class Decoder:
             seq.append([token, *draft[:accepted]])
             index.extend(draft[:accepted])
             if ended:
-                return out
+                return
             previous = previous[accepted:] if accepted == len(draft) else []
             row = logits[accepted]
 
@@ -162,7 +182,7 @@ class Decoder:
         stop: Stop,
     ) -> bool:
         """Add a token to the text; False if the text ends with or before it."""
-        piece = self._vocab.token_bytes(token)
+        piece = self._token_bytes(token)
         if token in options.stop_ids or not piece:
             out.ended = "stop-token"
             return False

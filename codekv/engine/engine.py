@@ -16,8 +16,11 @@ from codekv.engine.prefill import Piece, Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
+    from codekv.config import KvCacheConfig
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore
@@ -79,29 +82,28 @@ class Engine:
         self,
         runtime: Runtime,
         vocab: Vocab,
+        token_bytes: Callable[[int], bytes],
         store: BlockStore,
-        *,
-        live: int = 4,
-        move: bool = True,
-        repair_tokens: int = 16,
+        kvcache: KvCacheConfig,
     ) -> None:
         """Put the parts together.
 
         Args:
             runtime: The model.
             vocab: Its vocabulary.
+            token_bytes: The bytes of a token.
             store: Where blocks are kept.
-            live: How many prompts keep their working tensors.
-            move: Whether blocks may be used after another text than their own.
-            repair_tokens: Tokens to recompute at the start of each moved run.
+            kvcache: Sizes and policies.
         """
         self.runtime = runtime
         self.store = store
         self.speed = Speed()
         self.chains = Chains(runtime, store)
-        self.pool = SequencePool(self._new_sequence, live)
-        self.prefill = Prefill(runtime, store, move, repair_tokens)
-        self._decoder = Decoder(runtime, vocab, DraftPolicy())
+        self.pool = SequencePool(self._new_sequence, kvcache.live_documents)
+        self.prefill = Prefill(
+            runtime, store, kvcache.reuse == "moved", kvcache.repair_tokens
+        )
+        self._decoder = Decoder(runtime, vocab, token_bytes, DraftPolicy())
         self._index = NgramIndex()
 
     def num_missing(self, task: Task) -> int:
@@ -116,23 +118,21 @@ class Engine:
         fills = self.prefill.plan(best, task.tokens, task.pieces)
         return len(self.prefill.missing(best, task.tokens, fills))
 
-    def answer(self, task: Task) -> Steps[Outcome]:
-        """Compute what the prompt lacks and decode a continuation."""
+    def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
+        """Compute what the prompt lacks and decode a continuation into `out`."""
         started = time.perf_counter()
         seq, row, reuse = yield from self._fill(task)
         filled = time.perf_counter()
         self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
-        decoded = yield from self._decoder.decode(
-            seq, row, self._index, task.options, task.stop
-        )
+        yield from self._decoder.decode(seq, row, self._index, task, out)
         outcome = Outcome(
-            decoded,
+            out,
             reuse,
             prefill_ms=(filled - started) * 1e3,
             decode_ms=(time.perf_counter() - filled) * 1e3,
         )
         self.speed.note_prefill(reuse.computed, outcome.prefill_ms)
-        self.speed.note_decode(decoded.num_steps, outcome.decode_ms)
+        self.speed.note_decode(out.num_steps, outcome.decode_ms)
         self.chains.ms_per_token = self.speed.ms_per_token
         return outcome
 
@@ -144,6 +144,10 @@ class Engine:
     def warm(self, chain: Chain) -> Steps[int]:
         """Idle: compute and store the blocks of a document."""
         return (yield from self.chains.warm(chain, self.pool))
+
+    def configure(self, kvcache: KvCacheConfig) -> None:
+        """Take settings that need no new store."""
+        self.prefill.configure(kvcache.reuse == "moved", kvcache.repair_tokens)
 
     def forget(self, topic: str) -> None:
         """Free what a closed document holds."""

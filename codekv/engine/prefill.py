@@ -126,7 +126,11 @@ class Prefill:
         """
         self._runtime = runtime
         self._store = store
-        self._move = move and all(runtime.spec.movable)
+        self.configure(move, repair)
+
+    def configure(self, move: bool, repair: int) -> None:
+        """Change what was given at the start."""
+        self._move = move and all(self._runtime.spec.movable)
         self._repair = repair
 
     def run(

@@ -122,6 +122,11 @@ class Worker:
         """Whether nothing at all is left to do."""
         return not self._requests and not self._idle
 
+    def wait_idle(self, timeout: float | None = None) -> bool:
+        """Block until nothing is left to do; whether that came in time (seconds)."""
+        with self._wake:
+            return self._wake.wait_for(lambda: self.is_idle or self._closed, timeout)
+
     def close(self, timeout: float = 2.0) -> bool:
         """Drop all work and end the thread; whether it ended in time (seconds)."""
         with self._wake:
@@ -147,6 +152,7 @@ class Worker:
                     (self._idle if job.idle else self._requests).remove(job)
                     if not job.idle:
                         self._quiet_since = time.perf_counter()
+                    self._wake.notify_all()
 
     def _next(self) -> Job[Any] | None:
         """Wait for the job to advance; None when closed and nothing is left."""

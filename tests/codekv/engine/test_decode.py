@@ -4,9 +4,10 @@ from hypothesis import strategies as st
 
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder
 from codekv.engine.draft import DraftPolicy, NgramIndex
+from codekv.engine.engine import Task
 from codekv.engine.prefill import extend
 from codekv.engine.sequence import LiveSequence
-from codekv.testing_model import ByteTokenizer, TinyRuntime
+from codekv.testing.model import ByteTokenizer, TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()
@@ -26,8 +27,9 @@ def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:
     index = NgramIndex()
     index.sync(tokens, 0)
     options = DecodeOptions(need, size, frozenset(), tuple(previous), draft)
-    decoder = Decoder(RUNTIME, TOKENIZER, DraftPolicy())
-    decoded = finish(decoder.decode(seq, row, index, options, lambda _: False))
+    decoder = Decoder(RUNTIME, TOKENIZER, TOKENIZER.token_bytes, DraftPolicy())
+    decoded, goal = Decoded(), Task((), (), options, lambda _: False)
+    finish(decoder.decode(seq, row, index, goal, decoded))
     seq.check()
     return decoded
 

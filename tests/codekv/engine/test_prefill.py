@@ -2,13 +2,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codekv.config import KvCacheConfig
 from codekv.engine.engine import Engine
 from codekv.engine.idle import Chain, Chains, repair
 from codekv.engine.prefill import Piece, Prefill, extend
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing_model import PRE, ByteTokenizer, TinyRuntime
+from codekv.testing.model import PRE, ByteTokenizer, TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOLERANCE = 1e-4
@@ -173,5 +174,5 @@ def test_sequences_are_shared_by_copying(prompts, limit, spare) -> None:
 
 
 def test_missing_counts_what_an_answer_computes() -> None:
-    engine = Engine(RUNTIME, ByteTokenizer(), store())
+    engine = Engine(RUNTIME, ByteTokenizer(), bytes, store(), KvCacheConfig())
     assert engine.speed.tokens_in(100) == 50

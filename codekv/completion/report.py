@@ -1,0 +1,122 @@
+"""What the service tells the monitor, the status file and the metrics endpoint.
+
+Numbers only; no text of the user's ever gets here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codekv.completion.api import Feedback, Source
+from codekv.config import cache_dir
+from codekv.monitor.monitor import Monitor
+from codekv.monitor.output import (
+    JsonLinesLog,
+    StatusFile,
+    serve_prometheus,
+    status_dir,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from codekv.completion.api import Completion, Status
+    from codekv.config import Config
+    from codekv.storage.blockstore import BlockStore
+
+log = logging.getLogger(__name__)
+
+_COUNTS = {
+    Feedback.SHOWN: "shown",
+    Feedback.ACCEPTED: "accepted",
+    Feedback.PARTIALLY_ACCEPTED: "partially_accepted",
+}
+
+
+class Reporter:
+    """Feeds a `Monitor` and publishes what it knows."""
+
+    def __init__(self, config: Config) -> None:
+        self._log: JsonLinesLog | None = None
+        if config.server.metrics_file:
+            self._log = JsonLinesLog(Path(config.server.metrics_file).expanduser())
+        self._monitor = Monitor(settings=config.model_dump(), sink=self._log)
+        self._file = StatusFile(status_dir(cache_dir()))
+        self._stop: Callable[[], None] | None = None
+        if config.server.metrics_port:
+            try:
+                self._stop = serve_prometheus(
+                    self._monitor.snapshot, config.server.metrics_port
+                )
+            except OSError as error:
+                port = config.server.metrics_port
+                log.warning("metrics port %d: %s", port, os.strerror(error.errno or 0))
+
+    def completed(self, completion: Completion, store: BlockStore | None) -> None:
+        """Note an answer."""
+        tokens, timing = completion.tokens, completion.timing
+        if completion.source is Source.NONE:
+            return
+        if completion.source is Source.TYPED_THROUGH:
+            self._monitor.record(kind="typed-through", latency_ms=timing.total)
+            return
+        self._monitor.record(
+            kind="model",
+            latency_ms=timing.total,
+            ttft_ms=timing.ttft,
+            decode_ms=timing.decode,
+            exact=tokens.exact,
+            restored=tokens.restored,
+            moved=tokens.moved,
+            computed=tokens.computed,
+            reuse_stop=completion.reuse_stop,
+            memory_mb=store.stats().ram_bytes / 2**20 if store else 0.0,
+        )
+
+    def cancelled(self) -> None:
+        """Note a request that was dropped."""
+        self._monitor.record(cancelled=1)
+
+    def feedback(self, kind: Feedback) -> None:
+        """Note what became of an item."""
+        self._monitor.record(kind="feedback", **{_COUNTS[kind]: 1})
+
+    def metrics(self) -> dict[str, float]:
+        """The present numbers."""
+        return self._monitor.snapshot()
+
+    def advice(self) -> tuple[str, ...]:
+        """What to change, if anything."""
+        return self._monitor.advice()
+
+    def publish(self, status: Callable[[], Status]) -> None:
+        """Let `codekv top` see the state; at most once a second."""
+        now = status()
+        last = now.last
+        with suppress(OSError):
+            self._file.write(
+                {
+                    "state": now.state.value,
+                    "model": now.model,
+                    "message": now.message,
+                    "metrics": now.metrics,
+                    "advice": list(now.advice),
+                    "last_ms": last.timing.total if last else None,
+                }
+            )
+
+    def reconfigure(self, config: Config) -> None:
+        """Judge by new settings from now on."""
+        self._monitor.settings = config.model_dump()
+
+    def close(self) -> None:
+        """Remove the status file and end the endpoint."""
+        self._file.__exit__(None, None, None)
+        if self._log is not None:
+            self._log.close()
+        if self._stop is not None:
+            self._stop()

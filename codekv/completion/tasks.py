@@ -1,0 +1,109 @@
+"""From a document and a cursor to a task for the engine: plan, prompt, options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codekv.completion.prompt import Limits, Place, Prompt, build, pieces
+from codekv.engine.decode import DecodeOptions
+from codekv.engine.engine import Task
+from codekv.engine.idle import Chain
+from codekv.structure.anchor import find_anchor
+from codekv.structure.classes import token_classes
+from codekv.structure.shape import Plan, plan
+from codekv.structure.stop import StopChecker
+
+if TYPE_CHECKING:
+    from codekv.completion.api import Request
+    from codekv.completion.document import Document
+    from codekv.config import Config
+    from codekv.tokens.tokenizer import Tokenizer
+
+WARM_TOKENS = 4096
+"""How far a document is computed ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A task, and what is needed to make an item of its outcome."""
+
+    document: Document
+    plan: Plan
+    prompt: Prompt
+    task: Task
+
+
+class TaskMaker:
+    """Makes tasks under one configuration for one tokenizer."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, config: Config, stop_ids: frozenset[int]
+    ) -> None:
+        self.config = config
+        self._tokenizer = tokenizer
+        self._stop_ids = stop_ids
+
+    def plan(self, request: Request, document: Document) -> Plan:
+        """Decide whether and how much to offer."""
+        return plan(
+            document.tree,
+            request.cursor_byte,
+            request.trigger == "invoked",
+            self.config.completion.multiline,
+        )
+
+    def limits(self) -> Limits:
+        """The full prompt's sizes."""
+        completion = self.config.completion
+        return Limits(
+            self.config.kvcache.max_length,
+            completion.suffix_tokens,
+            completion.max_tokens,
+        )
+
+    def make(
+        self, request: Request, document: Document, shape: Plan, limits: Limits
+    ) -> Prepared:
+        """Lay out the prompt and say how to decode."""
+        completion = self.config.completion
+        place = Place(
+            document.snapshot.data,
+            document.encoding,
+            document.cuts,
+            find_anchor(document.tree, request.cursor_byte),
+            request.cursor_byte,
+        )
+        prompt = build(place, self._tokenizer, limits, completion.healing)
+        options = DecodeOptions(
+            need=prompt.need,
+            max_tokens=request.max_tokens or completion.max_tokens,
+            stop_ids=self._stop_ids,
+            draft=completion.drafting,
+        )
+        checker = StopChecker(document.tree, shape, completion.max_lines)
+        found = pieces(prompt, document.cuts, document.encoding.ids)
+        task = Task(prompt.tokens, tuple(found), options, checker.feed)
+        return Prepared(document, shape, prompt, task)
+
+    def chain(self, document: Document, window: int, persist: bool) -> Chain:
+        """A document from token `window` on, as the engine computes it ahead."""
+        ids, cuts = document.encoding.ids, document.cuts
+        stop = min(len(ids), window + WARM_TOKENS)
+        first = self._first_tokens()
+        own = [cut for cut in cuts if window <= cut < stop]
+        classes = token_classes(document.tree, document.encoding.ends)
+        return Chain(
+            document.snapshot.uri,
+            (*first, *ids[window:stop]),
+            tuple(cut - window + len(first) for cut in (*own, stop)),
+            bytes(len(first)) + classes[window:stop],
+            persist,
+        )
+
+    def _first_tokens(self) -> tuple[int, ...]:
+        """What stands before the document in every full prompt."""
+        if self._tokenizer.fim is not None:
+            return (self._tokenizer.fim.prefix,)
+        bos = self._tokenizer.bos_id
+        return () if bos is None else (bos,)
