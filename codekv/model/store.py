@@ -303,4 +303,6 @@ def _damaged(folder: Path, what: str) -> ModelFormatError:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    compact = path.name == TOKENIZER  # megabytes, read at every start
+    text = json.dumps(value, ensure_ascii=False, indent=None if compact else 1)
+    path.write_text(text + "\n", "utf-8")

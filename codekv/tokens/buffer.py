@@ -1,0 +1,98 @@
+"""The tokens of a whole document, kept up to date edit by edit.
+
+Only the stretch between the cuts around an edit is tokenised again (`cuts.py`); the
+result equals a full tokenisation.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from codekv.tokens.cuts import LOOK, Cuts
+from codekv.tokens.tokenizer import Encoding
+
+if TYPE_CHECKING:
+    from codekv.tokens.tokenizer import Tokenizer
+
+
+class TokenBuffer:
+    """One document's tokens; not thread-safe.
+
+    Attributes:
+        num_encoded_bytes: How many bytes the last update tokenised.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Begin with an empty text.
+
+        Args:
+            tokenizer: One that does not say where it can be cut (`cuts`) has every
+                text tokenised as a whole.
+        """
+        self._tokenizer = tokenizer
+        self._cuts: Cuts = getattr(tokenizer, "cuts", Cuts(()))
+        self._data = b""
+        self._encoding = Encoding((), ())
+        self.num_encoded_bytes = 0
+
+    def update(self, data: bytes) -> Encoding:
+        """Tokenise the document's new content; cheap if little of it changed."""
+        if data == self._data:
+            self.num_encoded_bytes = 0
+            return self._encoding
+        old = self._encoding
+        start, end, shift = _stretch(self._data, data, self._cuts)
+        fresh = self._tokenizer.encode(data[start:end])
+        self.num_encoded_bytes = end - start
+        # Cuts are ends of tokens in both texts, so both searches are exact.
+        head = bisect_right(old.ends, start)
+        tail = bisect_right(old.ends, end - shift)
+        middle_ends = tuple(at + start for at in fresh.ends)
+        self._data = data
+        self._encoding = Encoding(
+            old.ids[:head] + fresh.ids + old.ids[tail:],
+            old.ends[:head] + middle_ends + _shifted(old.ends[tail:], shift),
+        )
+        return self._encoding
+
+
+def _shifted(ends: tuple[int, ...], shift: int) -> tuple[int, ...]:
+    if not shift or not ends:
+        return ends
+    return tuple((np.array(ends, dtype=np.int64) + shift).tolist())
+
+
+def _stretch(old: bytes, new: bytes, cuts: Cuts) -> tuple[int, int, int]:
+    """Bytes [start, end) of `new` to tokenise, and how far what follows has moved.
+
+    A cut before the edit must see the same bytes in both texts on its right, a cut
+    after it on its left.
+    """
+    shift = len(new) - len(old)
+    same_head = _common_prefix(old, new)
+    start = cuts.before(new, same_head - LOOK) if same_head > LOOK else 0
+    same_tail = min(_common_suffix(old, new), min(len(old), len(new)) - same_head)
+    # A cut at the very end of the text is one in both.
+    end = cuts.after(new, len(new) - same_tail + LOOK)
+    return start, end, shift
+
+
+def _common_prefix(left: bytes, right: bytes) -> int:
+    size = min(len(left), len(right))
+    differ = np.frombuffer(left, np.uint8, size) != np.frombuffer(right, np.uint8, size)
+    first = int(differ.argmax()) if size else 0
+    return first if size and differ[first] else size
+
+
+def _common_suffix(left: bytes, right: bytes) -> int:
+    size = min(len(left), len(right))
+    if not size:
+        return 0
+    tail_left = np.frombuffer(left, np.uint8, size, len(left) - size)[::-1]
+    tail_right = np.frombuffer(right, np.uint8, size, len(right) - size)[::-1]
+    differ = tail_left != tail_right
+    first = int(differ.argmax())
+    return first if differ[first] else size
