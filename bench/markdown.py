@@ -137,8 +137,8 @@ def _claims(report: Mapping[str, Any]) -> str:
         decode = other["decode_ms"]["p50"] / max(row["decode_ms"]["p50"], 0.01)
         lines.append(
             f"`{row['name']}` beside `plugin-layout`: first token {first:.1f} times "
-            f"sooner, whole answer {whole:.1f} times, decoding alone {decode:.1f} times "
-            "(medians).\n\n"
+            f"sooner, whole answer {whole:.1f} times, decoding alone {decode:.1f} "
+            "times (medians).\n\n"
         )
     return "".join(lines)
 
