@@ -45,6 +45,7 @@ class Host:
         self._watching: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         self._closed = False
+        self._paused = False
         self._ended = True
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -76,9 +77,10 @@ class Host:
 
     def pause(self, *, paused: bool) -> None:
         """Stop or resume answering."""
+        self._paused = paused
         if self.service is not None:
             self.service.pause(paused)
-            self.notify()
+        self.notify()
 
     async def settled(self) -> None:
         """Wait until the model is loaded or cannot be."""
@@ -89,7 +91,7 @@ class Host:
         if self.failure is not None:
             return Status(State.ERROR, message=self.failure)
         if self.service is None:
-            return Status(State.LOADING)
+            return Status(State.PAUSED if self._paused else State.LOADING)
         return self.service.status()
 
     async def close(self) -> bool:
@@ -118,6 +120,7 @@ class Host:
         self._config = config
         self.service = factory(config, workspace)
         self.service.start()
+        self.service.pause(self._paused)
         self._watch()
 
     def _watch(self) -> None:

@@ -6,9 +6,13 @@ Works on whole strings, one character at a time; shares no code with the server.
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
+from codekv.testing.client import ANSWER_SECONDS, NoAnswerError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from codekv.testing.client import Client
@@ -100,6 +104,18 @@ class Editor:
         self.client.wait_for(
             lambda: bool(told) and told[-1]["state"] == state, f"state {state}"
         )
+
+    def until(self, is_true: Callable[[], bool], what: str) -> None:
+        """Ask the server something harmless until something holds.
+
+        Raises:
+            NoAnswerError: It does not hold after many questions.
+        """
+        end = time.monotonic() + ANSWER_SECONDS
+        while not is_true():
+            if time.monotonic() > end:
+                raise NoAnswerError(f"{what}; the log says: {self.client.stderr}")
+            self.status()
 
     def open(self, uri: str, text: str, language: str = "python") -> None:
         """Open a document."""
