@@ -25,9 +25,12 @@ from codekv.structure.shape import body_unit, opens_body, statement_start
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from codekv.structure.shape import Plan
+    from grammars.registry import Grammar
 
 _SPACES_PER_TAB = 4
-_MAX_LOOK_BACK = 400
+_MAX_LOOK_BACK = 5000
+# What a line begins with that is not a statement of its own.
+_CONTINUES = tuple(bytes([byte]) for byte in b")]}:.,+-*/%&|?=<>")
 
 
 def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
@@ -37,7 +40,7 @@ def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
     """
     if tree.grammar is None or _is_in_string(plan):
         return text
-    return _Fitter(tree, plan).fit(text)
+    return _Fitter(tree, tree.grammar, plan).fit(text)
 
 
 def _is_in_string(plan: Plan) -> bool:
@@ -47,8 +50,9 @@ def _is_in_string(plan: Plan) -> bool:
 class _Fitter:
     """Maps the widths a model wrote to the widths the file wants."""
 
-    def __init__(self, tree: SyntaxTree, plan: Plan) -> None:
+    def __init__(self, tree: SyntaxTree, grammar: Grammar, plan: Plan) -> None:
         data = tree.snapshot.data
+        self._grammar = grammar
         self._tree = tree
         self._plan = plan
         self._unit = body_unit(data)
@@ -98,7 +102,8 @@ class _Fitter:
             return line
         lead = self._normal(indentation(line))
         wrote = width(self._typed + lead)
-        wants = self._plausible(wrote, line)
+        is_given = not lead and (self._typed or not self._grammar.is_indented)
+        wants = wrote if is_given else self._plausible(wrote, line)
         self._enter(wrote, wants, line)
         if wants == wrote:
             return lead + line.lstrip(b" \t")
@@ -113,9 +118,8 @@ class _Fitter:
             self._enter(width(line), width(line), line)
 
     def _enter(self, wrote: int, wants: int, line: bytes) -> None:
-        assert self._tree.grammar is not None
         self._around.append((wrote, wants))
-        rules = self._tree.grammar.lines
+        rules = self._grammar.lines
         self._opens = rules.opens_body(line) and not rules.is_skipped(line)
 
     def _next(self, line: bytes) -> bytes:
@@ -138,11 +142,11 @@ class _Fitter:
 
     def _plausible(self, wrote: int, line: bytes) -> int:
         """The width nearest to what was written that a statement may have here."""
-        plan, grammar = self._plan, self._tree.grammar
-        is_block = grammar is not None and not grammar.is_indented
-        if plan.line_depth and plan.base and not (is_block and plan.base[-1] == b"{"):
+        plan, grammar = self._plan, self._grammar
+        is_block = not grammar.is_indented and plan.base[-1:] == (b"{",)
+        if plan.line_depth and plan.base and not is_block:
             return wrote
-        if starts_with_closer(line):
+        if line.lstrip()[:1] in _CONTINUES or grammar.lines.is_skipped(line):
             return wrote
         widths = self._statement_widths()
         typed = width(self._typed)
@@ -158,14 +162,16 @@ class _Fitter:
         data = self._tree.snapshot.data
         at = self._code_above()
         if at is None:
-            return {0}
+            return set()
         is_header = opens_body(self._tree, at, line_at(data, at))
         at = statement_start(self._tree, at)
         line = line_at(data, at)
         if is_header:
             deeper = width(line) + (self._step or _SPACES_PER_TAB)
             typed = width(self._typed)
-            return {typed if typed > width(line) else deeper}
+            inner = {typed if typed > width(line) else deeper}
+            # Labels and cases may stand as far out as the header.
+            return inner if self._grammar.is_indented else {*inner, width(line)}
         widths, least = {width(line)}, width(line)
         for _ in range(_MAX_LOOK_BACK):
             if at == 0 or least == 0:
@@ -188,7 +194,10 @@ class _Fitter:
                 return None
             at = line_start(data, at - 1)
             line = line_at(data, at)
-            if starts_with_closer(line) and opens_body(self._tree, at, line):
+            if line.rstrip().endswith(b"\\"):
+                return None
+            is_lone = starts_with_closer(line) or line.strip() == b"{"
+            if is_lone and opens_body(self._tree, at, line):
                 return at
             if not is_blank(line) and not says_nothing(self._tree, at, line):
                 return at

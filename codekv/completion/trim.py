@@ -107,7 +107,7 @@ def _stray_space(text: bytes, context: TrimContext) -> bytes:
     typed = _typed(context)
     if is_blank(typed) or _is_in_string(context):
         return text
-    if typed[-1:] in b"([{.":
+    if typed[-1:] in b"([.":
         return text.lstrip(b" \t")
     # More than one space may line something up.
     is_single = text[:1] == b" " and text[1:2] not in (b" ", b"\t")
@@ -165,21 +165,22 @@ def _indentation(text: bytes, context: TrimContext) -> bytes:
 def _extra_closers(text: bytes, context: TrimContext) -> bytes:
     """Not what closes brackets that the text behind the cursor closes."""
     plan, head = context.plan, _head(context)
-    depth_at_cursor = len(plan.base)
-    if depth_at_cursor < plan.wanted:
-        return text
     opened: list[bytes] = []
+    last_drop: int | None = None
     for mark in marks(context.tree.grammar, head + text):
         if mark.is_open:
             opened.append(mark.text)
             continue
-        is_partner = bool(opened) and closer(opened[-1]) == mark.text
         is_new = mark.byte >= len(head)
-        if is_new and (not is_partner or len(opened) <= plan.wanted):
-            return text[: mark.byte - len(head)]
-        if is_partner:
+        if opened and closer(opened[-1]) == mark.text:
+            if is_new and len(opened) == plan.wanted:
+                last_drop = mark.byte - len(head)
             opened.pop()
-    return text
+        elif is_new:
+            # Nothing is open that this could close.
+            text = text[: mark.byte - len(head)]
+            break
+    return text if len(opened) >= plan.wanted else text[:last_drop]
 
 
 def _missing_closers(text: bytes, context: TrimContext) -> bytes:

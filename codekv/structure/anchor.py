@@ -49,7 +49,7 @@ def find_anchor(tree: SyntaxTree, cursor_byte: int, max_bytes: int = 4096) -> in
     want = _depth(tree, here, cursor_byte if here == own else line_end(data, here))
     header = enclosing_header(tree, here, want)
     if header is None or tree.grammar is None:
-        start = _group(tree, here)
+        start = _group(tree, here, want > 0)
     else:
         start = lead_start(tree.grammar.lines, data, header)
     return _within(data, start, own, cursor_byte, max_bytes)
@@ -71,23 +71,22 @@ def _depth(tree: SyntaxTree, start: int, cursor_byte: int) -> int:
     if not is_blank(line) and not is_comment:
         return width(line)
     typed = width(line[: cursor_byte - start])
-    above = _line_above(data, start)
-    if above.rstrip()[-1:] in _UNFINISHED or _inner_width(tree, above) > width(above):
-        return max(typed, _inner_width(tree, above))
+    above = _line_above(tree, start)
+    opens = tree.grammar is not None and tree.grammar.lines.opens_body(above)
+    if opens or above.rstrip()[-1:] in _UNFINISHED:
+        return max(typed, width(above) + 1)
     below = _line_below(data, line_end(data, start))
-    around = min(_inner_width(tree, above), width(below)) if above and below else 0
-    return max(typed, around)
+    # A bracket that closes below closes what the cursor is in.
+    least = width(below) + (1 if starts_with_closer(below) else 0)
+    inner = width(above) + (1 if starts_with_closer(above) else 0)
+    return max(typed, min(inner, least) if above and below else 0)
 
 
-def _inner_width(tree: SyntaxTree, line: bytes) -> int:
-    """Indentation at which code after this line may stand: deeper after a header."""
-    opens = tree.grammar is not None and tree.grammar.lines.opens_body(line)
-    return width(line) + (1 if opens or starts_with_closer(line) else 0)
-
-
-def _line_above(data: bytes, start: int) -> bytes:
-    """The nearest line with text above; empty if there is none."""
-    return line_at(head := data[:start].rstrip(), len(head))
+def _line_above(tree: SyntaxTree, start: int) -> bytes:
+    """The nearest line above that holds code; empty if there is none."""
+    data = tree.snapshot.data
+    text = data[:start].rstrip()
+    return line_at(data, _code_line(tree, line_start(text, len(text))))
 
 
 def _line_below(data: bytes, start: int) -> bytes:
@@ -141,8 +140,11 @@ def _outer_line(tree: SyntaxTree, start: int, want: int) -> int | None:
     return None
 
 
-def _group(tree: SyntaxTree, start: int) -> int:
-    """First line of the run of top-level statements that the line belongs to."""
+def _group(tree: SyntaxTree, start: int, is_inner: bool) -> int:
+    """First line of the run of top-level statements that the line belongs to.
+
+    An inner line belongs to the top-level line above it, whatever that is.
+    """
     data = tree.snapshot.data
     best = start
     at = start
@@ -155,7 +157,7 @@ def _group(tree: SyntaxTree, start: int) -> int:
             if width(line_at(data, best)) == 0:
                 break
         elif width(line) == 0 and not starts_with_closer(line):
-            if _begins_definition(tree, line):
+            if _begins_definition(tree, line) and not (is_inner and best == start):
                 break
             best = at
     return best

@@ -172,8 +172,6 @@ def _behind(
     data = tree.snapshot.data
     depth = width(line_at(data, anchor))
     inside = above[-1] if above and above[-1] not in CLOSER_OF else b""
-    if inside and not _is_closed_below(tree, inside, end):
-        inside = b""
     stop = line_end(data, end)
     limit = min(len(data), end + _MAX_SCAN)
     while stop < limit:
@@ -184,21 +182,25 @@ def _behind(
         if is_out and not is_blank(line):
             break
         stop += 1 + len(line)
+        if _ends(tree, line, depth):
+            break
+    if inside and not _is_closed_below(tree, inside, data[end:stop]):
+        inside = b""
     return balance(tree.grammar, data[end:stop], inside)
 
 
-def _is_closed_below(tree: SyntaxTree, quote: bytes, end: int) -> bool:
-    """Whether the string that is open at `end` seems to be closed behind it."""
-    data = tree.snapshot.data
+def _ends(tree: SyntaxTree, line: bytes, depth: int) -> bool:
+    """Whether a line's bracket ends what began `depth` columns in."""
+    opens = tree.grammar is not None and tree.grammar.lines.opens_body(line)
+    return starts_with_closer(line) and width(line) == depth and not opens
+
+
+def _is_closed_below(tree: SyntaxTree, quote: bytes, text: bytes) -> bool:
+    """Whether `text`, behind an open string, seems to close it."""
     if tree.grammar is None or quote in tree.grammar.quotes:
-        return quote in data[end : line_end(data, end)]
-    found = data.find(quote, end)
-    if found < 0:
-        return False
-    line = line_at(data, found).strip()
-    # A line that begins with the quote and goes on opens another string.
-    opens_another = line.startswith(quote) and len(line) > len(quote)
-    return line.count(quote) == 1 and (not opens_another or found == end)
+        return quote in text.split(b"\n", 1)[0]
+    # Strings of their own have two quotes each, so an odd one is the open string's.
+    return text.count(quote) % 2 == 1
 
 
 def _continues(tree: SyntaxTree, line: bytes) -> bool:
@@ -229,9 +231,12 @@ def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
     else:
         return None
     below = _line_below(data, start + len(line))
-    if below and width(below) > depth:
-        return None
-    return depth
+    if tree.grammar.is_indented or not below:
+        return None if below and width(below) > depth else depth
+    # Braces: the closing one tells the body's depth better than a header of many lines.
+    if starts_with_closer(below):
+        return min(depth, width(below))
+    return depth if width(below) < depth else None
 
 
 def _header_above(tree: SyntaxTree, start: int) -> int | None:

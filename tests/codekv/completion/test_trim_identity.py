@@ -1,0 +1,61 @@
+"""What a perfect model would say must come out as it went in."""
+
+from pathlib import Path
+
+import pytest
+
+from codekv.completion.trim import TrimContext, finish
+from codekv.structure.parser import Parser
+from codekv.structure.shape import plan
+from codekv.text.snapshot import Snapshot
+
+SAMPLES = Path(__file__).parents[2] / "languages"
+SOURCES = Path(__file__).parents[3] / "codekv"
+PUNCTUATION = b")]}>\"'`,;: \t\n"
+
+
+def places(lines, step):
+    for number in range(1, len(lines) - 1):
+        line = lines[number]
+        indent = len(line) - len(line.lstrip())
+        if line.strip(PUNCTUATION.decode()):
+            yield from (
+                (number, c) for c in {0, indent, *range(indent, len(line), step)}
+            )
+
+
+def outcomes(language, text, step):
+    lines = text.split("\n")
+    parser = Parser()
+    for number, column in places(lines, step):
+        before = "\n".join([*lines[:number], lines[number][:column]])
+        truth = lines[number][column:].rstrip()
+        below = "\n".join(lines[number + 1 :])
+        data = f"{before}\n{below}".encode()
+        tree = parser.parse(Snapshot("u", 0, language, data), None)
+        where = plan(tree, len(before.encode()))
+        raw = truth + "\n" + "\n".join(lines[number + 1 : number + 6])
+        result = finish(raw.encode(), TrimContext(tree, where))
+        if truth.strip(PUNCTUATION.decode()):
+            yield result.text == truth, (number, column, truth, result)
+
+
+@pytest.mark.parametrize(
+    "language", sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
+)
+def test_the_right_line_survives_in_every_language(language):
+    (sample,) = (SAMPLES / language).glob("sample.*")
+    found = list(outcomes(language, sample.read_text("utf-8"), 5))
+    wrong = [what for is_same, what in found if not is_same]
+    assert len(wrong) <= 0.03 * len(found), wrong
+
+
+def test_the_right_line_survives_in_real_python():
+    files = sorted(SOURCES.glob("text/*.py")) + sorted(SOURCES.glob("structure/*.py"))
+    found = []
+    for path in files:
+        text = "\n".join(path.read_text("utf-8").split("\n")[:150])
+        found += outcomes("python", text, 47)
+    wrong = [what for is_same, what in found if not is_same]
+    assert len(found) > 500
+    assert len(wrong) <= 0.005 * len(found), wrong
