@@ -262,18 +262,18 @@ class BlockStore:
     def stats(self) -> StoreStats:
         """Sizes and counters; cheap, and never waits for a file."""
         with self._lock:
-            ram = self._ram.manager
+            ram, disk = self._ram.manager, self._disk
             return StoreStats(
                 ram_blocks=len(ram),
                 ram_tokens=ram.num_tokens,
                 ram_bytes=ram.num_bytes,
                 ram_held_bytes=ram.num_held_bytes,
                 ram_budget_bytes=ram.budget_bytes,
-                disk_blocks=len(self._disk) if self._disk else 0,
-                disk_tokens=self._disk.num_tokens if self._disk else 0,
-                disk_bytes=self._disk.num_bytes if self._disk else 0,
-                disk_budget_bytes=self._disk.budget_bytes if self._disk else 0,
-                waiting_blocks=len(self._writer) if self._writer else 0,
+                disk_blocks=disk.num_blocks if disk is not None else 0,
+                disk_tokens=disk.num_tokens if disk is not None else 0,
+                disk_bytes=disk.num_bytes if disk is not None else 0,
+                disk_budget_bytes=disk.budget_bytes if disk is not None else 0,
+                waiting_blocks=self._writer.num_waiting if self._writer else 0,
                 load_ms_mean=self._load_times.mean_ms,
                 load_ms_max=self._load_times.max_ms,
                 counters=self.counters.as_dict(),

@@ -69,7 +69,9 @@ class DiskTier:
         with self._lock:
             return self._manager.num_tokens
 
-    def __len__(self) -> int:
+    @property
+    def num_blocks(self) -> int:
+        """Number of indexed files."""
         return len(self._manager)
 
     def match(self, refs: Sequence[BlockRef]) -> list[Match | None]:
@@ -113,7 +115,7 @@ class DiskTier:
         name = files.BlockName(chain, content, num_tokens, block.cost_s)
         path = self.folder / name.filename
         try:
-            num_bytes = files.write(path, serialize(block))
+            num_bytes = files.write(path, serialize(block), now)
         except BlockFormatError:
             self._counters.note(Event.REFUSED)
             return True

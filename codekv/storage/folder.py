@@ -155,8 +155,10 @@ def keys_of(block: BlockFile) -> tuple[ChainKey, ContentKey]:
     )
 
 
-def write(path: Path, parts: Iterable[bytes | memoryview]) -> int:
+def write(path: Path, parts: Iterable[bytes | memoryview], now: float) -> int:
     """Write a file so that it appears whole or not at all; makes its folder.
+
+    Its time of modification, by which worth is judged later, is `now`.
 
     Returns:
         Bytes written.
@@ -169,6 +171,7 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> int:
     try:
         with open(fd, "wb") as file:  # noqa: PTH123 (a descriptor)
             num_bytes = sum(file.write(part) for part in parts)
+        os.utime(temp, (now, now))
         temp.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -35,7 +35,9 @@ class Writer:
         self._flushing = threading.Lock()
         self._in_flight: ChainKey | None = None
 
-    def __len__(self) -> int:
+    @property
+    def num_waiting(self) -> int:
+        """How many blocks wait."""
         return len(self._waiting)
 
     def note(self, chain: ChainKey, persist: bool) -> None:
