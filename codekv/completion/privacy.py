@@ -1,257 +1,164 @@
-"""What must never reach a prompt, a log or the disk.
+"""Which documents stay out of everything: prompts, caches, logs, the disk.
 
-A guard looks at a document's path, language and text, and names the reason to leave
-it alone. It errs towards silence for whole files and towards speech inside ordinary
-code: a password in a source file is a reason, a variable called `token` is not.
+Decides by name, by language, by size and, for files that hold nothing but secrets, by
+content. Reads one file, the workspace's `.codekvignore`, when it is made; after that
+it is a function of its arguments.
 """
 
 from __future__ import annotations
 
-import math
-import os
 import re
-from fnmatch import fnmatch
-from pathlib import Path
+from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pathspec import GitIgnoreSpec
+import pathspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from codekv.config import PrivacyConfig
+    from codekv.text.snapshot import Snapshot
 
 IGNORE_FILE = ".codekvignore"
 
-# Names of files that hold secrets, lower case; matched against the last path part.
-_SECRET_NAMES = (
-    ".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.pkcs12",
-    "*.jks", "*.keystore", "*.ppk", "*.kdbx", "*.asc", "*.gpg", "*.ovpn", "*.tfstate",
-    "*.tfstate.*", "*.tfvars", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
-    "credentials", "credentials.*", "*.credentials", "secret", "secret.*", "secrets",
-    "secrets.*", "*.secret", "*.secrets", "passwords.*", ".netrc", "_netrc", ".pgpass",
-    ".htpasswd", ".npmrc", ".pypirc", ".dockercfg", ".git-credentials", ".my.cnf",
-    "kubeconfig", "shadow", "passwd", "known_hosts", "authorized_keys",
-)  # fmt: skip
-# The same words inside the names of data files; code about secrets is ordinary code.
-_SECRET_DATA = re.compile(
-    r".*(credential|secret|service[-_]?account|passwords?\b)"
-    r".*\.(json|ya?ml|toml|ini|cfg|conf|xml|csv|txt|properties)"
+_DATA_SUFFIXES = ("json", "yml", "yaml", "xml", "ini", "toml", "properties", "txt")
+
+SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", ".envrc"),
+    *("!.env.example", "!.env.sample", "!.env.template", "!.env.dist"),
+    *("*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk", "*.crt", "*.cer", "*.der"),
+    *("*.jks", "*.keystore", "*.kdbx", "*.ovpn", "*.gpg", "*.asc"),
+    *("*.tfvars", "*.tfstate", "*.tfstate.*"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *(f"*credentials*.{suffix}" for suffix in _DATA_SUFFIXES),
+    *(f"*secret*.{suffix}" for suffix in _DATA_SUFFIXES),
+    *("service-account*.json", "service_account*.json"),
+    *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".htpasswd", ".git-credentials"),
+    *(".npmrc", ".yarnrc", ".pypirc", ".dockercfg", "**/.docker/config.json"),
+    *(".vault-token", ".vault_pass*", "kubeconfig", "**/.kube/config"),
+    *(".ssh/", ".gnupg/", ".aws/", ".azure/"),
 )
-_SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"})
-_SAMPLES = ("*.example", "*.sample", "*.template", "*.dist")
+"""In `.gitignore` syntax, matched without regard to case; later ones win.
 
-_PRIVATE_KEY = re.compile(
-    rb"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----\s*\n"
+Programs are not among them: `credentials.py` is code like any other.
+"""
+
+_ARMOURED = re.compile(
+    rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-|"
+    rb"-----BEGIN PGP PRIVATE KEY)"
 )
-_KNOWN_KEYS = re.compile(
-    rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
-    rb"|\bgh[pousr]_[A-Za-z0-9]{36,}\b"
-    rb"|\bgithub_pat_[A-Za-z0-9_]{50,}\b"
-    rb"|\bglpat-[A-Za-z0-9_-]{20,}\b"
-    rb"|\bxox[abprs]-[A-Za-z0-9-]{20,}\b"
-    rb"|\bsk_live_[A-Za-z0-9]{20,}\b"
-    rb"|\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}\b"
-    rb"|\bhf_[A-Za-z0-9]{34,}\b"
-    rb"|\bAIza[A-Za-z0-9_-]{35}\b"
-    rb"|\bnpm_[A-Za-z0-9]{36}\b"
-    rb"|\bpypi-[A-Za-z0-9_-]{60,}\b"
+_SECRET_ASSIGNMENT = re.compile(
+    rb"^\s*(?:export\s+)?\w*(?:SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|"
+    rb"PRIVATE_?KEY)\w*\s*[:=]\s*\S{8,}",
+    re.IGNORECASE | re.MULTILINE,
 )
-_LONG_WORD = re.compile(rb"[\"']([A-Za-z0-9+/=_\-.]{20,200})[\"']")
-# What stands before the value of an assignment to a name of this kind.
-_SECRET_NAME = re.compile(
-    rb"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)"
-    rb"\w*[\"']?\]?\s*(?:\w*\s*:\s*\w+\s*=|:=|=>|[:=])\s*$"
+_ANY_ASSIGNMENT = re.compile(rb"\s*(?:#.*|;.*|\[.*\]|(?:export\s+)?[\w.]+\s*[:=].*)?")
+_PLAIN_LANGUAGES = frozenset(
+    {"", "plaintext", "text", "dotenv", "ini", "properties", "conf", "shellscript"}
+    | {"sh", "yaml", "toml", "config"}
 )
-_NAME_SPACE = 80
-_LEAST_ENTROPY = 3.7
-_SAMPLE_WORDS = (b"example", b"sample", b"changeme", b"xxxx", b"placeholder", b"dummy")
-
-# Said in a comment; programs that write such lines say it in a string.
-_GENERATED = re.compile(
-    rb"(?im)^[ \t]*(?:#|//|/\*|\*|--|;|%|<!--)[^\n]*?(?:"
-    rb"@generated\b"
-    rb"|code generated by .{1,80} do not edit"
-    rb"|(?:automatically|auto-?) ?generated (?:by|from|file)"
-    rb"|this (?:file|code) (?:is|was) (?:automatically |auto-?)?generated"
-    rb"|do not edit (?:this file|by hand|manually))"
-)
-_GENERATED_NAMES = (
-    "*.min.js", "*.min.css", "*.bundle.js", "*_pb2.py", "*_pb2_grpc.py", "*.pb.go",
-    "*.pb.cc", "*.pb.h", "*.g.dart", "*.lock", "package-lock.json", "*.map", "*.snap",
-)  # fmt: skip
-_HEAD = 2048
-_MINIFIED_MEAN = 500
-_MINIFIED_SIZE = 4096
+_NUM_CONTENT_BYTES = 1 << 16
 
 
-class Guard:
-    """Says which documents are left alone, and why; cheap enough to ask every time.
+class Silence(StrEnum):
+    """Why a document gets no completions."""
 
-    Not safe to share between threads.
-    """
+    SECRET = "excluded-secret"  # noqa: S105 - a reason, no password
+    EXCLUDED = "excluded"
+    LANGUAGE = "excluded-language"
+    TOO_LARGE = "too-large"
+    LONG_LINE = "long-line"
 
-    def __init__(self, config: PrivacyConfig, workspace_roots: Sequence[Path]) -> None:
+
+class Privacy:
+    """The rules of one configuration in one workspace."""
+
+    def __init__(self, config: PrivacyConfig, workspace: Path | None = None) -> None:
         self._config = config
-        self._roots = [_absolute(root) for root in workspace_roots]
-        self._disabled = {name.lower() for name in config.disabled_languages}
-        self._excluded = GitIgnoreSpec.from_lines(config.exclude)
-        self._ignored: dict[Path, tuple[tuple[int, int], GitIgnoreSpec]] = {}
-        self._seen: tuple[bytes, str | None] = (b"", None)
+        root = "" if workspace is None else workspace.as_posix().lower()
+        self._root = root.strip("/") + "/"
+        self._secrets = _spec(SECRET_NAMES)
+        # The user's own patterns come last, so that `!name` lets a file in again.
+        self._all = _spec((*_ignore_lines(workspace), *SECRET_NAMES, *config.exclude))
+        self._languages = {each.lower() for each in config.disabled_languages}
 
-    def reason(self, uri: str, language: str, data: bytes | None) -> str | None:
-        """Name the reason to leave a document alone, or None if there is none.
-
-        Args:
-            uri: A `file:` address or a path.
-            language: The editor's language id.
-            data: The text; None asks about the path alone, before a file is read.
-        """
-        path = path_of(uri)
-        found = self._path_reason(path, language)
-        if found is not None or data is None:
-            return found
-        if len(data) > self._config.max_file_kb * 1024:
-            return "too-large"
-        # Completion asks many times about one text.
-        if self._seen[0] is not data:
-            self._seen = (data, self._text_reason(data))
-        return self._seen[1]
-
-    def _path_reason(self, path: Path, language: str) -> str | None:
-        if language.lower() in self._disabled:
-            return "disabled-language"
-        # A link with a harmless name may lead to the secrets.
-        if is_secret_path(path) or is_secret_path(Path(os.path.realpath(path))):
-            return "secret-file"
-        if self._is_excluded(path):
-            return "excluded"
-        if self._is_ignored(path):
-            return "ignored"
-        if _matches(path.name.lower(), _GENERATED_NAMES):
-            return "generated"
+    def silence(self, snapshot: Snapshot) -> Silence | None:
+        """Tell why a document must stay out, or None if it need not."""
+        by_name = self.silence_of_path(path_of(snapshot.uri))
+        if by_name is not None:
+            return by_name
+        if snapshot.language in self._languages:
+            return Silence.LANGUAGE
+        if len(snapshot.data) > self._config.max_file_kb * 1024:
+            return Silence.TOO_LARGE
+        if holds_only_secrets(snapshot.data, snapshot.language):
+            return Silence.SECRET
+        if _has_line_over(snapshot.data, self._config.max_line_kb * 1024):
+            return Silence.LONG_LINE
         return None
 
-    def _text_reason(self, data: bytes) -> str | None:
-        if b"\0" in data:
-            return "binary"
-        if _longest_line(data) > self._config.max_line_kb * 1024:
-            return "long-line"
-        if has_secret(data):
-            return "secret-text"
-        if is_generated(data):
-            return "generated"
-        return None
-
-    def _is_excluded(self, path: Path) -> bool:
-        return any(self._excluded.match_file(name) for name in self._names(path))
-
-    def _names(self, path: Path) -> Iterable[str]:
-        """The path as the workspace's patterns see it."""
-        inside = [root for root in self._roots if path.is_relative_to(root)]
-        if not inside:
-            return (path.as_posix().lstrip("/"), path.name)
-        return tuple(path.relative_to(root).as_posix() for root in inside)
-
-    def _is_ignored(self, path: Path) -> bool:
-        """Whether an ignore file between a workspace root and the file names it.
-
-        As with git, a deeper ignore file can take back what a higher one says.
-        """
-        for root in self._roots:
-            if not path.is_relative_to(root):
-                continue
-            is_ignored = False
-            folders = [f for f in path.parents if f == root or f.is_relative_to(root)]
-            for folder in reversed(folders):
-                spec = self._spec(folder / IGNORE_FILE)
-                name = path.relative_to(folder).as_posix()
-                verdict = spec.check_file(name).include if spec else None
-                is_ignored = is_ignored if verdict is None else verdict
-            if is_ignored:
-                return True
-        return False
-
-    def _spec(self, file: Path) -> GitIgnoreSpec | None:
-        try:
-            status = file.stat()
-        except OSError:
-            self._ignored.pop(file, None)
+    def silence_of_path(self, path: str) -> Silence | None:
+        """Tell why a file must not even be read, or None if it may."""
+        name = self._inside(path.lower())
+        if not self._all.match_file(name):
             return None
-        stamp = (status.st_mtime_ns, status.st_size)
-        known = self._ignored.get(file)
-        if known is None or known[0] != stamp:
-            try:
-                lines = file.read_text("utf-8", errors="replace").splitlines()
-            except OSError:
-                # It is there but says nothing to us: rather silent than sorry.
-                lines = ["*"]
-            known = (stamp, GitIgnoreSpec.from_lines(lines))
-            self._ignored[file] = known
-        return known[1]
+        is_secret = self._secrets.match_file(name)
+        return Silence.SECRET if is_secret else Silence.EXCLUDED
+
+    def _inside(self, path: str) -> str:
+        """Give the path as seen from the workspace, or from its root."""
+        return path.lstrip("/").removeprefix(self._root)
 
 
-def path_of(uri: str) -> Path:
-    """The absolute path that a `file:` address, another address or a path names."""
+def path_of(uri: str) -> str:
+    """Give the path part of a uri of any scheme; fragments and queries are none."""
     parts = urlsplit(uri)
-    # One letter before the colon is a Windows drive, not a scheme.
-    if len(parts.scheme) > 1:
-        text = unquote(parts.path)
-        is_drive = re.match(r"/[A-Za-z]:", text) is not None
-        return _absolute(Path(text[1:] if is_drive else text))
-    return _absolute(Path(uri))
+    return unquote(parts.path) if parts.scheme else uri
 
 
-def is_secret_path(path: Path) -> bool:
-    """Whether a file's name or folder says that it holds secrets."""
-    name = path.name.lower()
-    if any(part.lower() in _SECRET_FOLDERS for part in path.parts[:-1]):
+def holds_only_secrets(data: bytes, language: str) -> bool:
+    """Whether a text is a key or a list of passwords, whatever its name is.
+
+    A program in which some literal looks like a key is not such a text.
+    """
+    if _ARMOURED.match(data):
         return True
-    if _matches(name, _SAMPLES):
+    head = data[:_NUM_CONTENT_BYTES]
+    if language not in _PLAIN_LANGUAGES or not _SECRET_ASSIGNMENT.search(head):
         return False
-    return _matches(name, _SECRET_NAMES) or _SECRET_DATA.fullmatch(name) is not None
+    return all(_ANY_ASSIGNMENT.fullmatch(line) for line in head.split(b"\n"))
 
 
-def has_secret(data: bytes) -> bool:
-    """Whether a text holds a private key, a known kind of key, or a random password."""
-    if _PRIVATE_KEY.search(data) or _KNOWN_KEYS.search(data):
-        return True
-    for found in _LONG_WORD.finditer(data):
-        before = data[max(0, found.start() - _NAME_SPACE) : found.start()]
-        if _is_random(found.group(1)) and _SECRET_NAME.search(before):
+def _has_line_over(data: bytes, limit: int) -> bool:
+    start = 0
+    while start + limit < len(data):
+        end = data.rfind(b"\n", start, start + limit + 1)
+        if end < 0:
             return True
+        start = end + 1
     return False
 
 
-def is_generated(data: bytes) -> bool:
-    """Whether a text was written by a program: it says so, or it is minified."""
-    if _GENERATED.search(data[:_HEAD]):
-        return True
-    lines = data.count(b"\n") + 1
-    return len(data) > _MINIFIED_SIZE and len(data) / lines > _MINIFIED_MEAN
+def _spec(lines: tuple[str, ...]) -> pathspec.GitIgnoreSpec:
+    patterns = [line.lower() for line in lines if _is_pattern(line)]
+    return pathspec.GitIgnoreSpec.from_lines(patterns)
 
 
-def _is_random(value: bytes) -> bool:
-    lower = value.lower()
-    if any(word in lower for word in _SAMPLE_WORDS):
+def _is_pattern(line: str) -> bool:
+    """Whether a line can be used; a user's mistake must not cost the other lines."""
+    try:
+        pathspec.GitIgnoreSpec.from_lines([line])
+    except ValueError:
         return False
-    has_digit = any(chr(byte).isdigit() for byte in value)
-    has_letter = any(chr(byte).isalpha() for byte in value)
-    if not (has_digit and has_letter):
-        return False
-    counts = [value.count(byte) / len(value) for byte in set(value)]
-    return -sum(share * math.log2(share) for share in counts) >= _LEAST_ENTROPY
+    return True
 
 
-def _longest_line(data: bytes) -> int:
-    return max(map(len, data.split(b"\n")))
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch(name, pattern) for pattern in patterns)
-
-
-def _absolute(path: Path) -> Path:
-    """Without symbolic links resolved: what the user sees is what the rules mean."""
-    return Path(str(path)).absolute()
+def _ignore_lines(workspace: Path | None) -> tuple[str, ...]:
+    if workspace is None:
+        return ()
+    try:
+        text = (workspace / IGNORE_FILE).read_text("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(text.splitlines())

@@ -1,178 +1,100 @@
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codekv.completion.privacy import (
-    IGNORE_FILE,
-    Guard,
-    has_secret,
-    is_generated,
-    is_secret_path,
-    path_of,
-)
+from codekv.completion.privacy import Privacy, Silence, holds_only_secrets, path_of
 from codekv.config import PrivacyConfig
-
-# Put together here so that no scanner takes this file for a leak.
-KEY_HEAD = "-----BEGIN " + "RSA PRIVATE KEY-----\n"
+from codekv.text.snapshot import Snapshot
 
 
-def guard(root=Path("/project"), **options):
-    return Guard(PrivacyConfig(**options), [root])
-
-
-def ask(path, data=b"x = 1\n", language="python", **options):
-    return guard(**options).reason(path, language, data)
+def snapshot(uri, text="x = 1\n", language="python"):
+    return Snapshot.from_text(uri, 1, language, text)
 
 
 @pytest.mark.parametrize(
-    "name",
+    "path",
     [
-        ".env", ".env.local", ".ENV.Production", "prod.env", ".envrc", "server.pem",
-        "private.key", "id_rsa", "id_ed25519.pub", "credentials", "credentials.json",
-        "aws_credentials.yaml", "secrets.toml", "secrets.py", "my-secrets.yml",
-        "service-account-1.json", ".netrc", ".pypirc", ".npmrc", "terraform.tfvars",
-        ".ssh/config", ".aws/config", "store.kdbx", "client_secret_9.json",
+        "/w/.env", "/w/.env.local", "/w/prod.env", "/w/.ENV", "/w/a/b/id_rsa",
+        "/w/id_ed25519.pub", "/w/server.key", "/w/cert.PEM", "/w/secrets.yml",
+        "/w/app-secret.yaml", "/w/aws_credentials.json", "/home/u/.ssh/config",
+        "/home/u/.aws/credentials", "/w/.netrc", "/w/x.tfvars", "/w/.npmrc",
+        "/home/u/.docker/config.json", "/w/store.kdbx",
     ],
 )  # fmt: skip
-def test_files_of_secrets_are_left_alone_whatever_their_language(name):
-    assert is_secret_path(Path("/project") / name)
-    for language in ("shellscript", "python", "plaintext", ""):
-        assert ask(f"/project/{name}", language=language) == "secret-file"
-    assert ask(f"file:///project/{name}") == "secret-file"
-    assert ask(f"/project/{name}", data=None) == "secret-file"
+def test_files_that_hold_secrets_by_their_name_are_out(path):
+    privacy = Privacy(PrivacyConfig())
+    assert privacy.silence(snapshot(f"file://{path}")) is Silence.SECRET
+    assert privacy.silence_of_path(path) is Silence.SECRET
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "main.py", "environment.py", "keyboard.py", "monkey.js", "tokenizer.py",
-        "secret_santa.py", "credentials_test.go", ".env.example", ".env.sample",
-        "config.json", "key.py", "ssh/client.py", "password_field.tsx",
-    ],
+    "path",
+    ["/w/.env.example", "/w/credentials.py", "/w/secrets.py", "/w/environment.py",
+     "/w/secret_santa.py", "/w/keys.py", "/w/.github/workflows/ci.yml", "/w/a.json"],
 )  # fmt: skip
-def test_ordinary_files_are_not(name):
-    assert ask(f"/project/{name}") is None
+def test_programs_and_templates_are_in(path):
+    assert Privacy(PrivacyConfig()).silence(snapshot(f"file://{path}")) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        KEY_HEAD + "MIIE",
-        "-----BEGIN " + "OPENSSH PRIVATE KEY-----\nb3",
-        "aws = 'AKIA" + "Z7QWERTYUIOPASDF'",
-        "t = 'ghp_" + "a1B2" * 9 + "'",
-        'password = "' + "kJ8s0dQ2nVx7LmP4tR9z" + '"',
-        "const apiKey: string = 'x'; const api_key = \"" + "q8Zr1Xw5Tn3Vb7Yp0Lk2" + '"',
-        '{"secret": "' + "aGVsbG8gd29ybGQ0MjQyNDI=" + '"}',
-    ],
-)
-def test_texts_with_secrets_are_left_alone(text):
-    assert has_secret(text.encode())
-    assert ask("/project/a.py", text.encode()) == "secret-text"
+def test_a_percent_encoded_name_and_a_fragment_hide_nothing():
+    privacy = Privacy(PrivacyConfig())
+    for uri in ("file:///w/%2Eenv", "file:///w/.env#2", "vscode-remote://h/w/.env?q"):
+        assert privacy.silence(snapshot(uri)) is Silence.SECRET
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password = input('Password: ')",
-        "token = tokenizer.encode(text)",
-        "password = 'hunter2'",
-        "api_key = os.environ['SERVICE_API_KEY']",
-        "secret = 'your-secret-goes-right-here'",
-        "token = 'example-token-1234567890-abcdef'",
-        "# -----BEGIN PRIVATE KEY----- starts a block",
-        "sha256 = '1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32'",
-    ],
-)
-def test_ordinary_code_about_secrets_is_not(text):
-    assert not has_secret(text.encode())
+def test_a_key_without_a_telling_name_is_out_by_its_content():
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
+    assert holds_only_secrets(key.encode(), "python")
+    passwords = "# mine\nDB_PASSWORD=hunter2hunter2\nUSER=me\n\n"
+    assert holds_only_secrets(passwords.encode(), "plaintext")
+    assert holds_only_secrets(b"export API_KEY='0123456789'\n", "shellscript")
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "reason"),
-    [
-        (b"x" * 3000, {"max_file_kb": 2}, "too-large"),
-        (b"a\n" + b"x" * 3000 + b"\n", {"max_line_kb": 2}, "long-line"),
-        (b"a\0b", {}, "binary"),
-        (b"# Code generated by tool. DO NOT EDIT.\n", {}, "generated"),
-        (b"/* @generated */\n", {}, "generated"),
-        (b"var a=1;" * 1000, {}, "generated"),
-        (b"x = 1\n" * 1000, {}, None),
-        (b"", {}, None),
-    ],
-)
-def test_unfit_texts(data, options, reason):
-    assert ask("/project/a.py", data, **options) == reason
-
-
-def test_generated_names():
-    assert ask("/project/jquery.min.js") == "generated"
-    assert ask("/project/api_pb2.py") == "generated"
-    assert not is_generated(b"def generate():\n    write('# @generated')\n")
-
-
-def test_disabled_languages_go_by_id():
-    assert ask("/project/a.txt", language="Markdown", disabled_languages=("markdown",))
-    assert (
-        ask("/project/a.md", language="python", disabled_languages=("markdown",))
-        is None
+def test_a_program_with_a_literal_like_a_key_is_in():
+    code = (
+        b'KEY = """-----BEGIN PRIVATE KEY-----"""\ndef f():\n    API_KEY = "12345678"\n'
     )
+    assert not holds_only_secrets(code, "python")
+    assert not holds_only_secrets(b"API_KEY=12345678\nfor i in 1 2; do\n", "sh")
+    assert not holds_only_secrets(b"name: CI\nruns-on: linux\n", "yaml")
 
 
-def test_excluded_globs_are_relative_to_the_workspace():
-    assert ask("/project/docs/a/b.py", exclude=("docs/**",)) == "excluded"
-    assert ask("/project/a.sql", exclude=("*.sql",)) == "excluded"
-    assert ask("/other/x.sql", exclude=("*.sql",)) == "excluded"
-    assert ask("/project/src/a.py", exclude=("docs/**", "*.sql")) is None
+@given(st.binary(max_size=200), st.sampled_from(["python", "yaml", ""]))
+def test_any_content_can_be_judged(data, language):
+    assert holds_only_secrets(data, language) in (True, False)
 
 
-def test_ignore_file_works_like_gitignore(tmp_path):
-    (tmp_path / IGNORE_FILE).write_text("# private\nprivate/\n*.gen.py\n!keep.gen.py\n")
-    watch = guard(tmp_path)
-    assert watch.reason(str(tmp_path / "private" / "a.py"), "python", b"") == "ignored"
-    assert watch.reason(str(tmp_path / "x.gen.py"), "python", b"") == "ignored"
-    assert watch.reason(str(tmp_path / "keep.gen.py"), "python", b"") is None
-    assert watch.reason((tmp_path / "a b.py").as_uri(), "python", b"") is None
+def test_globs_languages_and_sizes_come_from_the_configuration():
+    config = PrivacyConfig(
+        exclude=("generated/", "*.min.js", "!ok.pem", "["),
+        disabled_languages=("Markdown",),
+        max_file_kb=1,
+        max_line_kb=1,
+    )
+    privacy = Privacy(config)
+    assert privacy.silence(snapshot("file:///w/generated/a.py")) is Silence.EXCLUDED
+    assert privacy.silence(snapshot("file:///w/x.min.js")) is Silence.EXCLUDED
+    assert privacy.silence(snapshot("file:///w/ok.pem")) is None
+    note = snapshot("file:///w/a.md", language="markdown")
+    assert privacy.silence(note) is Silence.LANGUAGE
+    large = snapshot("file:///w/a.py", "x\n" * 600)
+    assert privacy.silence(large) is Silence.TOO_LARGE
+    long_line = Privacy(PrivacyConfig(max_line_kb=1))
+    text = "y" * 1025 + "\n" + "x\n" * 10
+    assert long_line.silence(snapshot("file:///w/a.py", text)) is Silence.LONG_LINE
+    assert long_line.silence(snapshot("file:///w/a.py", text[1:])) is None
 
 
-def test_ignore_files_of_folders_count_and_are_read_anew_when_changed(tmp_path):
-    folder = tmp_path / "pkg"
-    folder.mkdir()
-    (tmp_path / IGNORE_FILE).write_text("*.py\n")
-    (folder / IGNORE_FILE).write_text("!a.py\n")
-    watch = guard(tmp_path)
-    assert watch.reason(str(folder / "a.py"), "python", b"") is None
-    assert watch.reason(str(folder / "b.py"), "python", b"") == "ignored"
-    (folder / IGNORE_FILE).write_text("# nothing is taken back\n")
-    assert watch.reason(str(folder / "a.py"), "python", b"") == "ignored"
-    (folder / IGNORE_FILE).unlink()
-    (tmp_path / IGNORE_FILE).unlink()
-    assert watch.reason(str(folder / "b.py"), "python", b"") is None
+def test_the_workspaces_ignore_file_counts_and_cannot_let_secrets_in(tmp_path):
+    (tmp_path / ".codekvignore").write_text("/vendor/\n# note\n!.env\n")
+    privacy = Privacy(PrivacyConfig(), tmp_path)
+    inside = tmp_path.as_uri()
+    assert privacy.silence(snapshot(f"{inside}/vendor/a.py")) is Silence.EXCLUDED
+    assert privacy.silence(snapshot(f"{inside}/sub/vendor/a.py")) is None
+    assert privacy.silence(snapshot(f"{inside}/.env")) is Silence.SECRET
 
 
-@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no symbolic links here")
-def test_a_harmless_name_that_leads_to_secrets(tmp_path):
-    (tmp_path / ".env").write_text("A=1\n")
-    (tmp_path / "notes.txt").symlink_to(tmp_path / ".env")
-    assert guard(tmp_path).reason(str(tmp_path / "notes.txt"), "", b"") == "secret-file"
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("file:///a/b%20c.py", "/a/b c.py"),
-        ("/a/b.py", "/a/b.py"),
-        ("vscode-notebook-cell:/a/n.ipynb#x1", "/a/n.ipynb"),
-        ("file:///a/%C3%A9.py", "/a/é.py"),
-    ],
-)
-def test_paths_of_addresses(uri, path):
-    assert path_of(uri) == Path(path)
-
-
-@given(st.text(max_size=30), st.binary(max_size=60))
-def test_any_name_and_text_is_judged(uri, data):
-    ask(uri, data)
+def test_paths_of_windows_and_untitled_documents_are_understood():
+    assert path_of("file:///c%3A/w/a.py") == "/c:/w/a.py"
+    assert path_of("untitled:Untitled-1") == "Untitled-1"
+    assert path_of("/w/a.py") == "/w/a.py"
