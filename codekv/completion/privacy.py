@@ -7,12 +7,15 @@ it is a function of its arguments.
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pathspec
+
+from codekv.completion.content import SecretFinder, is_generated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +47,13 @@ SECRET_NAMES = (
 Programs are not among them: `credentials.py` is code like any other.
 """
 
+GENERATED_NAMES = (
+    *("*.min.js", "*.min.css", "*.bundle.js", "*.map", "*.snap"),
+    *("*_pb2.py", "*_pb2_grpc.py", "*.pb.go", "*.pb.cc", "*.pb.h", "*.g.dart"),
+    *("*.lock", "package-lock.json", "pnpm-lock.yaml"),
+)
+"""Written by programs; in the syntax and order of `SECRET_NAMES`."""
+
 _ARMOURED = re.compile(
     rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File-|"
     rb"-----BEGIN PGP PRIVATE KEY)"
@@ -69,6 +79,8 @@ class Silence(StrEnum):
     LANGUAGE = "excluded-language"
     TOO_LARGE = "too-large"
     LONG_LINE = "long-line"
+    BINARY = "binary"
+    GENERATED = "generated"
 
 
 class Privacy:
@@ -80,7 +92,10 @@ class Privacy:
         self._root = root.strip("/") + "/"
         self._secrets = _spec(SECRET_NAMES)
         # The user's own patterns come last, so that `!name` lets a file in again.
-        self._all = _spec((*_ignore_lines(workspace), *SECRET_NAMES, *config.exclude))
+        self._generated = _spec(GENERATED_NAMES)
+        built_in = (*GENERATED_NAMES, *SECRET_NAMES)
+        self._all = _spec((*_ignore_lines(workspace), *built_in, *config.exclude))
+        self._finder = SecretFinder()
         self._languages = {each.lower() for each in config.disabled_languages}
 
     def silence(self, snapshot: Snapshot) -> Silence | None:
@@ -92,19 +107,34 @@ class Privacy:
             return Silence.LANGUAGE
         if len(snapshot.data) > self._config.max_file_kb * 1024:
             return Silence.TOO_LARGE
-        if holds_only_secrets(snapshot.data, snapshot.language):
-            return Silence.SECRET
-        if _has_line_over(snapshot.data, self._config.max_line_kb * 1024):
+        return self._silence_of_text(snapshot.data, snapshot.language)
+
+    def _silence_of_text(self, data: bytes, language: str) -> Silence | None:
+        if b"\0" in data:
+            return Silence.BINARY
+        if _has_line_over(data, self._config.max_line_kb * 1024):
             return Silence.LONG_LINE
-        return None
+        if holds_only_secrets(data, language) or self._finder.has_secret(data):
+            return Silence.SECRET
+        return Silence.GENERATED if is_generated(data) else None
 
     def silence_of_path(self, path: str) -> Silence | None:
         """Tell why a file must not even be read, or None if it may."""
         name = self._inside(path.lower())
         if not self._all.match_file(name):
-            return None
-        is_secret = self._secrets.match_file(name)
-        return Silence.SECRET if is_secret else Silence.EXCLUDED
+            return Silence.SECRET if self._leads_to_secret(path) else None
+        if self._secrets.match_file(name):
+            return Silence.SECRET
+        is_generated_name = self._generated.match_file(name)
+        return Silence.GENERATED if is_generated_name else Silence.EXCLUDED
+
+    def _leads_to_secret(self, path: str) -> bool:
+        """Whether a harmless name is a link to a file with a telling one."""
+        if "\0" in path:
+            return False
+        real = os.path.realpath(path)
+        is_link = os.path.normpath(path) != real
+        return is_link and self._secrets.match_file(self._inside(real.lower()))
 
     def _inside(self, path: str) -> str:
         """Give the path as seen from the workspace, or from its root."""
