@@ -15,6 +15,7 @@ from codekv.errors import CodekvError, UsageError
 
 COMMANDS: dict[str, str] = {
     "bench": "codekv.commands.bench:bench",
+    "cache": "codekv.commands.cache:cache",
     "serve": "codekv.commands.serve:serve",
     "doctor": "codekv.commands.doctor:doctor",
     "model": "codekv.commands.model:model",
