@@ -11,7 +11,7 @@ from typing import Any
 
 from codekv.errors import ModelFormatError
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+_NORMAL, _CONTROL, _USER, _UNUSED = 1, 3, 4, 5
 
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -110,7 +110,7 @@ def _sentence_piece_json(fields: dict[str, Any]) -> dict[str, Any]:
     model = {
         "type": "BPE",
         "vocab": vocab,
-        "merges": _merges_by_score(vocab, fields["tokenizer.ggml.scores"]),
+        "merges": _merges_by_score(_mergeable(fields), fields["tokenizer.ggml.scores"]),
         "unk_token": fields["tokenizer.ggml.tokens"][unknown],
         "fuse_unk": True,
         "byte_fallback": True,
@@ -150,6 +150,16 @@ def _added_tokens(fields: dict[str, Any]) -> list[dict[str, Any]]:
         for token, (piece, kind) in enumerate(zip(tokens, kinds, strict=True))
         if kind in (_CONTROL, _USER)
     ]
+
+
+def _mergeable(fields: dict[str, Any]) -> dict[str, int]:
+    """Entries that text is merged into; markers and bytes are not."""
+    kinds = fields["tokenizer.ggml.token_type"]
+    return {
+        piece: token
+        for piece, token in _vocab(fields).items()
+        if kinds[token] in (_NORMAL, _USER)
+    }
 
 
 def _merges_by_score(vocab: dict[str, int], scores: list[float]) -> list[list[str]]:

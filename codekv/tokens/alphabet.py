@@ -54,6 +54,10 @@ class Alphabet(Enum):
             return None
         return {"type": "Replace", "pattern": {"String": " "}, "content": SPACE_MARK}
 
+    def reserved(self) -> bytes:
+        """What a text cannot say in this alphabet; empty if it can say everything."""
+        return SPACE_MARK.encode() if self is Alphabet.SENTENCE_PIECE else b""
+
     def pre_tokenizer(self, original: dict[str, Any] | None) -> dict[str, Any] | None:
         """The model's own splitting, without a space added before the text."""
         if self is Alphabet.SENTENCE_PIECE:

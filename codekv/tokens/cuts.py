@@ -10,10 +10,12 @@ encoded in pieces, and an edit changes tokens only between the cuts around it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 _CANDIDATES = (
     rb"(?<=[!-~])(?= [A-Za-z])",
@@ -111,22 +113,18 @@ class Cuts:
         return parts
 
 
-def find_cuts(
-    encode: Callable[[str], list[int]], whole: Iterable[bytes] | None
-) -> Cuts:
+def find_cuts(encode: Callable[[str], list[int]], pieces: Sequence[bytes]) -> Cuts:
     """Ask a tokenizer where it can be cut.
 
     Args:
         encode: Tokenises a text in one go.
-        whole: The bytes of all entries of a vocabulary whose merges are not held
-            apart by words; a cut inside an entry rules that kind of cut out. None
-            where words hold them apart.
+        pieces: The bytes of every entry, by id; an entry that a text really becomes
+            and that reaches over a cut rules that kind of cut out.
     """
-    pieces = None if whole is None else list(whole)
     return Cuts(
         pattern
         for pattern in _CANDIDATES
-        if _holds(pattern, encode) and not (pieces and _is_inside(pattern, pieces))
+        if _holds(pattern, encode) and not _is_crossed(pattern, encode, pieces)
     )
 
 
@@ -142,11 +140,16 @@ def _holds(pattern: bytes, encode: Callable[[str], list[int]]) -> bool:
     return True
 
 
-def _is_inside(pattern: bytes, pieces: list[bytes]) -> bool:
-    cut = re.compile(pattern)
+def _is_crossed(
+    pattern: bytes, encode: Callable[[str], list[int]], pieces: Sequence[bytes]
+) -> bool:
+    # One search over all entries at once: a zero byte is on no side of any cut.
+    joined = b"\0".join(pieces)
+    starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
+    crossing = {
+        bisect_right(starts, match.start()) - 1
+        for match in re.finditer(pattern, joined)
+    }
     return any(
-        match.start() > 0
-        for piece in pieces
-        if len(piece) > 1
-        for match in cut.finditer(piece)
+        encode(pieces[token].decode(errors="replace")) == [token] for token in crossing
     )

@@ -76,10 +76,12 @@ _BPE_OPTIONS = (
 )
 _EMPTY_MODEL = {"type": "BPE", "vocab": {}, "merges": []}
 
+_STAND_IN = ord("?")
+
 _PIECE = 1 << 13
 """Bytes per piece of a long text: small enough for the processor's cache."""
 
-_SELF_CHECK = "def f(x):\n\treturn 'é 世界 🙂'  # 1234\r\n\n    e\u0301 <s> "
+_SELF_CHECK = "def f(x):\n\treturn 'é 世界 🙂'  # 1234?\r\n\n    e\u0301 <s> "
 
 
 class JsonTokenizer:
@@ -102,22 +104,35 @@ class JsonTokenizer:
         self._backend = backend
         self._pieces = pieces
         self._lengths = [len(piece) for piece in pieces]
-        # Some vocabularies hold a byte twice; the byte's own entry comes last in
-        # none of them, and either decodes to the same text.
         self._byte_ids = {p[0]: i for i, p in enumerate(pieces) if len(p) == 1}
-        words = alphabet is Alphabet.BYTE_LEVEL
-        self.cuts = find_cuts(self._encode_text, None if words else pieces)
+        # A table of the vocabulary's bytes; None if it has them all, as most do.
+        table = bytes(b if b in self._byte_ids else _STAND_IN for b in range(256))
+        self._table = None if table == bytes(range(256)) else table
+        self._mark = alphabet.reserved()
+        self.cuts = find_cuts(self._encode_text, pieces)
+
+    def as_seen(self, data: bytes) -> bytes:
+        """The text as the model sees it, byte for byte.
+
+        Some vocabularies lack rare bytes (control characters, unused planes); those
+        are shown as question marks, so that offsets stay true. So is the character
+        that SentencePiece writes for a space.
+        """
+        if self._mark:
+            data = data.replace(self._mark, b"?" * len(self._mark))
+        return data.translate(self._table) if self._table else data
 
     def encode(self, data: bytes) -> Encoding:
         """Tokenise UTF-8 text; special-token texts in it are ordinary text.
 
-        Bytes that are not UTF-8 become one token each where the vocabulary has them.
+        Bytes that are not UTF-8 become one token each.
         A long text is encoded in pieces, which is faster and gives the same tokens.
         """
         if len(data) < _PIECE:
             return self.encode_whole(data)
         try:
-            texts = [piece.decode() for piece in self.cuts.pieces(data, _PIECE)]
+            pieces = self.cuts.pieces(self.as_seen(data), _PIECE)
+            texts = [piece.decode() for piece in pieces]
         except UnicodeDecodeError:
             return self.encode_whole(data)
         batch = self._backend.encode_batch_fast(texts, add_special_tokens=False)
@@ -126,6 +141,7 @@ class JsonTokenizer:
     def encode_whole(self, data: bytes) -> Encoding:
         """Like `encode`, always in one go."""
         ids: list[int] = []
+        data = self.as_seen(data)
         while data:
             try:
                 ids += self._encode_text(data.decode("utf-8"))
@@ -133,7 +149,7 @@ class JsonTokenizer:
             except UnicodeDecodeError as error:
                 ids += self._encode_text(data[: error.start].decode("utf-8"))
                 bad = data[error.start : error.end]
-                ids += [self._byte_ids[b] for b in bad if b in self._byte_ids]
+                ids += [self._byte_ids[b] for b in bad]
                 data = data[error.end :]
         return self._encoding(ids)
 
@@ -272,7 +288,6 @@ def _pieces(spec: dict[str, Any], alphabet: Alphabet, num_rows: int) -> list[byt
 def _check(tokenizer: JsonTokenizer, path: Path) -> None:
     """Refuse a tokenizer that loses bytes: every offset would be wrong."""
     data = _SELF_CHECK.encode()
-    encoding = tokenizer.encode(data)
-    if tokenizer.decode(encoding.ids) != data:
+    if tokenizer.decode(tokenizer.encode(data).ids) != data:
         line = f"{path} does not keep text byte by byte; this model cannot be used"
         raise ModelFormatError(line)
