@@ -17,6 +17,8 @@ COMMANDS: dict[str, str] = {
     "bench": "codekv.commands.bench:bench",
     "cache": "codekv.commands.cache:cache",
     "serve": "codekv.commands.serve:serve",
+    "complete": "codekv.commands.complete:complete",
+    "eval": "codekv.commands.eval:evaluate",
     "doctor": "codekv.commands.doctor:doctor",
     "model": "codekv.commands.model:model",
     "top": "codekv.commands.top:top",
