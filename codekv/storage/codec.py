@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 1 << 16
 MAX_CHANNELS = 1 << 20
+MAX_ELEMENTS = 1 << 31
 _SMALLEST_SCALE = 2.0**-14  # below this, half precision loses digits
 _LARGEST_HALF = 65504.0
 
@@ -85,7 +86,7 @@ class ClassCodec:
         Raises:
             BlockFormatError: The header does not fit the planes or this codec.
         """
-        shapes, layout = self._plan(encoded)
+        shapes, layout = read_plan(encoded, self.policy)
         meta = encoded.planes[0].view(torch.float16).to(torch.float32)
         scales, minima = meta[: layout.num_scales], meta[layout.num_scales :]
         plain = {
@@ -110,22 +111,37 @@ class ClassCodec:
         dim = dims.pop()
         return rotate_heads(keys_TC, dim) if can_rotate(dim) else keys_TC
 
-    def _plan(self, encoded: EncodedBlock) -> tuple[Shapes, Layout]:
-        header = encoded.header
-        if header.get("policy") != self.policy.fingerprint:
-            raise BlockFormatError(f"block was not written by policy {self.name}")
-        shapes, classes = _shapes(header.get("shapes")), header.get("classes")
-        if not isinstance(classes, bytes) or not 0 < len(classes) <= MAX_TOKENS:
-            raise BlockFormatError("block's classes are not one byte per token")
-        layout = make_layout(shapes, classes, self.policy)
-        sizes = tuple(plane.numel() for plane in encoded.planes)
-        if sizes != layout.plane_bytes:
-            raise BlockFormatError(
-                f"planes hold {sizes} bytes where {layout.plane_bytes} are due"
-            )
-        if any(p.dtype != torch.uint8 or p.dim() != 1 for p in encoded.planes):
-            raise BlockFormatError("planes are not flat bytes")
-        return shapes, layout
+
+def read_plan(
+    encoded: EncodedBlock, policy: BitPolicy, *, is_whole: bool = True
+) -> tuple[Shapes, Layout]:
+    """Read a header and plan its block.
+
+    Args:
+        encoded: From anywhere.
+        policy: That must have written it.
+        is_whole: Whether the planes must have the sizes of a decodable block.
+
+    Raises:
+        BlockFormatError: The block breaks a rule.
+    """
+    header = encoded.header
+    if header.get("policy") != policy.fingerprint:
+        raise BlockFormatError(f"block was not written by policy {policy.name}")
+    shapes, classes = _shapes(header.get("shapes")), header.get("classes")
+    if not isinstance(classes, bytes) or not 0 < len(classes) <= MAX_TOKENS:
+        raise BlockFormatError("block's classes are not one byte per token")
+    if len(classes) * sum(h * (k + v) for h, k, v in shapes) > MAX_ELEMENTS:
+        raise BlockFormatError("block has too many elements")
+    layout = make_layout(shapes, classes, policy)
+    if any(p.dtype != torch.uint8 or p.dim() != 1 for p in encoded.planes):
+        raise BlockFormatError("planes are not flat bytes")
+    sizes = tuple(plane.numel() for plane in encoded.planes)
+    if is_whole and sizes != layout.plane_bytes:
+        raise BlockFormatError(
+            f"planes hold {sizes} bytes where {layout.plane_bytes} are due"
+        )
+    return shapes, layout
 
 
 def _shapes(value: object) -> Shapes:

@@ -1,0 +1,186 @@
+"""Entropy coding of blocks at rest on a disk: smaller files for some decode time.
+
+Lossless, and never used in memory. Codes are written one per byte before they are
+entropy coded, because codes of 5 bits do not line up with bytes. Values may be
+written as differences from token to token. docs/compression.md tells what each of
+these is worth.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+import zstandard
+
+from codekv.errors import BlockFormatError
+from codekv.storage import bits
+from codekv.storage.codec import read_plan
+from codekv.storage.encoded import EncodedBlock
+from codekv.storage.layout import HALF
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from codekv.storage.layout import Layout
+    from codekv.storage.presets import BitPolicy
+
+Entropy = Literal["plain", "zstd", "huffman"]
+
+_LEVEL = 1  # higher levels look for repetitions that codes do not have
+_KEY = "disk"
+_PACKED, _CODED = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class DiskForm:
+    """How blocks of one policy are written to a disk.
+
+    Attributes:
+        entropy: The coder; `huffman` is deflate without its search for repetitions.
+        difference: Write value codes as differences, modulo their width, from the
+            token before.
+    """
+
+    policy: BitPolicy
+    entropy: Entropy = "zstd"
+    difference: bool = False
+
+    def squeeze(self, encoded: EncodedBlock) -> EncodedBlock:
+        """Make the block that goes to disk; planes that do not shrink stay."""
+        if self.entropy == "plain":
+            return encoded
+        _, layout = read_plan(encoded, self.policy)
+        planes, kinds = [], []
+        for index, plane in enumerate(encoded.planes):
+            coded = self._press(self._spread(plane, index, layout))
+            shrinks = len(coded) < plane.numel()
+            kinds.append(_CODED if shrinks else _PACKED)
+            planes.append(_tensor(coded) if shrinks else plane)
+        note = {
+            "entropy": self.entropy,
+            "difference": self.difference,
+            "kinds": bytes(kinds),
+        }
+        return EncodedBlock(encoded.header | {_KEY: note}, planes)
+
+    def expand(self, stored: EncodedBlock) -> EncodedBlock:
+        """Undo `squeeze`, whatever form it was made with.
+
+        Raises:
+            BlockFormatError: The block is damaged.
+        """
+        if _KEY not in stored.header:
+            return stored
+        form, kinds = self._read_note(stored.header[_KEY])
+        header = {name: v for name, v in stored.header.items() if name != _KEY}
+        _, layout = read_plan(
+            EncodedBlock(header, stored.planes), self.policy, is_whole=False
+        )
+        sizes = layout.plane_bytes
+        if not len(kinds) == len(stored.planes) == len(sizes):
+            raise BlockFormatError("block has another number of planes than due")
+        planes = []
+        for index, (kind, plane) in enumerate(zip(kinds, stored.planes, strict=True)):
+            if kind == _CODED:
+                size = _spread_size(index, layout)
+                raw = form._release(plane, size)  # noqa: SLF001 - the same class
+                planes.append(form._gather(raw, index, layout))  # noqa: SLF001
+            else:
+                planes.append(plane)
+        return EncodedBlock(header, planes)
+
+    def _read_note(self, note: Any) -> tuple[DiskForm, bytes]:
+        try:
+            entropy, difference = note["entropy"], note["difference"]
+            kinds = note["kinds"]
+        except (TypeError, KeyError) as error:
+            raise BlockFormatError("block's disk form is not readable") from error
+        known = entropy in ("zstd", "huffman") and isinstance(difference, bool)
+        if not known or not isinstance(kinds, bytes):
+            raise BlockFormatError("block's disk form is not known")
+        return DiskForm(self.policy, entropy, difference), kinds
+
+    def _spread(self, plane: Tensor, index: int, layout: Layout) -> Tensor:
+        """A plane in the order that codes best."""
+        if _is_half(index, layout):
+            # Sign and exponent repeat, fractions do not.
+            return plane.view(-1, 2).t().contiguous().view(-1)
+        width, num = layout.widths[index - 1]
+        codes = bits.unpack(plane, bits.padded(num), width)
+        if self.difference:
+            codes = codes.clone()
+            for part in _value_parts(codes, width, layout):
+                part[1:] = (part[1:] - part[:-1]) & ((1 << width) - 1)
+        return codes
+
+    def _gather(self, spread: Tensor, index: int, layout: Layout) -> Tensor:
+        """Undo `_spread`."""
+        if _is_half(index, layout):
+            return spread.view(2, -1).t().contiguous().view(-1)
+        width, _ = layout.widths[index - 1]
+        codes = spread
+        if self.difference:
+            for part in _value_parts(codes, width, layout):
+                part[:] = part.cumsum(0, dtype=torch.int32) & ((1 << width) - 1)
+        return bits.pack(codes & ((1 << width) - 1), width)
+
+    def _press(self, data: Tensor) -> bytes:
+        raw = data.numpy().tobytes()
+        if self.entropy == "zstd":
+            return zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
+        coder = zlib.compressobj(
+            zlib.Z_DEFAULT_COMPRESSION,
+            zlib.DEFLATED,
+            -zlib.MAX_WBITS,
+            zlib.DEF_MEM_LEVEL,
+            zlib.Z_HUFFMAN_ONLY,
+        )
+        return coder.compress(raw) + coder.flush()
+
+    def _release(self, plane: Tensor, size: int) -> Tensor:
+        data = plane.numpy().tobytes()
+        try:
+            if self.entropy == "zstd":
+                found = zstandard.get_frame_parameters(data).content_size
+                # The size is checked first: a small plane must not fill the memory.
+                raw = b"" if found != size else _unzstd(data, size)
+            else:
+                raw = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, size + 1)
+        except (zstandard.ZstdError, zlib.error) as error:
+            raise BlockFormatError(f"a plane cannot be decoded ({error})") from error
+        if len(raw) != size:
+            raise BlockFormatError(f"a plane holds {len(raw)} bytes, not {size}")
+        return _tensor(raw)
+
+
+def _unzstd(data: bytes, size: int) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+
+
+def _tensor(raw: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
+
+
+def _is_half(index: int, layout: Layout) -> bool:
+    """Whether a plane holds half-precision numbers: scales, or 16-bit elements."""
+    return index == 0 or layout.widths[index - 1][0] == HALF
+
+
+def _spread_size(index: int, layout: Layout) -> int:
+    if _is_half(index, layout):
+        return layout.plane_bytes[index]
+    return bits.padded(layout.widths[index - 1][1])
+
+
+def _value_parts(codes: Tensor, width: int, layout: Layout) -> list[Tensor]:
+    """Views [tokens, channels] of the codes that belong to values."""
+    return [
+        codes[section.offset : section.offset + section.num_elements].view(
+            section.num_rows, section.num_columns
+        )
+        for section in layout.values.sections
+        if section.width == width
+    ]
