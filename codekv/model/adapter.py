@@ -140,14 +140,19 @@ class Adapter:
         tokens: Sequence[int],
         parents: Sequence[int],
         start: int,
+        known: int = 0,
     ) -> Tensor:
         """Compute a tree token by token, each after its own ancestors."""
         paths: list[list[int]] = []
         done = KVTensors(kv.shapes, len(tokens), self._model.dtype, self._device)
+        for layer in range(self.spec.num_layers):
+            done.write(layer, 0, *kv.read(layer, start, start + known))
         rows = []
         for index, parent in enumerate(parents):
             above = paths[parent] if parent >= 0 else []
             paths.append([*above, index])
+            if index < known:
+                continue
             slot = start + len(above)
             for layer in range(self.spec.num_layers):
                 keys_HSD, values_HSD = done.keys[layer], done.values[layer]

@@ -90,6 +90,7 @@ class Decoder:
         tokens: Sequence[int],
         parents: Sequence[int],
         start: int,
+        known: int = 0,
     ) -> Tensor:
         """Compute a tree of continuations in one step; see `Runtime`."""
         count = len(tokens)
@@ -101,11 +102,12 @@ class Decoder:
             if parent >= 0:
                 mask_TS[index, start:] = mask_TS[parent, start:]
             mask_TS[index, start + index] = True
-        positions_T = torch.tensor(depth, device=self._device) + start
+        positions_T = torch.tensor(depth[known:], device=self._device) + start
         turns_T1C = self._turns(start + max(depth) + 1)[positions_T]
-        slots_T = torch.arange(start, start + count, device=self._device)
-        attention = MaskedAttention(self._arch, slots_T, mask_TS.to(self._device))
-        return self._logits(self._run(kv, tokens, turns_T1C, attention))
+        slots_T = torch.arange(start + known, start + count, device=self._device)
+        mask_TS = mask_TS[known:].to(self._device)
+        attention = MaskedAttention(self._arch, slots_T, mask_TS)
+        return self._logits(self._run(kv, tokens[known:], turns_T1C, attention))
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
         """Move the tree's tokens `path` to slots from `start`; see `Runtime`."""

@@ -104,6 +104,7 @@ class Runtime(Protocol):
         tokens: Sequence[int],
         parents: Sequence[int],
         start: int,
+        known: int = 0,
     ) -> Tensor:
         """Compute a tree of continuations in one step.
 
@@ -111,8 +112,11 @@ class Runtime(Protocol):
         sequence's slot `start - 1`. It is written to slot `start + i`, at position
         `start + depth(i)`, and attends to slots below `start` and its ancestors.
 
+        The first `known` tokens stand in their slots from earlier calls with the same
+        `start` and are not computed again, so that a tree can grow step by step.
+
         Returns:
-            float32 logits [n, V].
+            float32 logits [n - known, V].
         """
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:

@@ -113,7 +113,12 @@ class TinyRuntime:
         self._run(kv, tokens, places, places, None)
 
     def forward_tree(
-        self, kv: KVTensors, tokens: Sequence[int], parents: Sequence[int], start: int
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        start: int,
+        known: int = 0,
     ) -> Tensor:
         """See `Runtime.forward_tree`."""
         count = len(tokens)
@@ -125,8 +130,9 @@ class TinyRuntime:
             if parent >= 0:
                 visible[i] |= visible[parent]
             visible[i, start + i] = True
-        slots = torch.arange(start, start + count)
-        return self._run(kv, tokens, slots, positions, visible)
+        slots = torch.arange(start + known, start + count)
+        rest = tokens[known:]
+        return self._run(kv, rest, slots, positions[known:], visible[known:])
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
         """See `Runtime.keep_path`."""

@@ -1,0 +1,128 @@
+"""Several continuations at once, in one batch on a shared prefix.
+
+A step of a few tokens costs about what a step of one does, so a handful of short
+branches is nearly free. All branches share the sequence's slots and own tree slots
+behind it (tree attention, as in speculative decoding: SpecInfer, Miao et al. 2023);
+nothing is copied until one branch is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from codekv.engine.decode import Decoded, DecodeOptions, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from codekv.engine.sequence import LiveSequence
+    from codekv.engine.worker import Steps
+    from codekv.model.runtime import Runtime
+
+
+@dataclass(slots=True)
+class Branch:
+    """One continuation and its nodes in the tree.
+
+    Attributes:
+        forced: Tokens that it begins with, still to be taken.
+        path: Its nodes, root first.
+        row: Logits after its last token; None when it has ended.
+    """
+
+    forced: list[int]
+    out: Decoded = field(default_factory=Decoded)
+    path: list[int] = field(default_factory=list)
+    row: Tensor | None = None
+
+
+class Brancher:
+    """Decodes branches greedily, side by side."""
+
+    def __init__(self, runtime: Runtime, token_bytes: Callable[[int], bytes]) -> None:
+        self._runtime = runtime
+        self._token_bytes = token_bytes
+
+    def decode(
+        self,
+        seq: LiveSequence,
+        row: Tensor,
+        starts: Sequence[Sequence[int]],
+        options: DecodeOptions,
+        stop: Stop,
+    ) -> Steps[list[Branch]]:
+        """Continue `seq`, whose next-token logits are `row`, once per start.
+
+        Args:
+            seq: Not changed; slots behind it are used as scratch space.
+            row: Logits [V].
+            starts: Tokens each branch must begin with; an empty one is plain greedy.
+            options: As for plain decoding; `need` is the caller's business here.
+            stop: Told each branch's bytes behind `need`.
+        """
+        branches = [Branch(list(start), row=row) for start in starts]
+        tokens: list[int] = []
+        parents: list[int] = []
+        for _ in range(options.max_tokens):
+            known = len(tokens)
+            grown = []
+            for branch in branches:
+                if self._grow(branch, options, stop):
+                    parents.append(branch.path[-1] if branch.path else -1)
+                    branch.path.append(len(tokens))
+                    tokens.append(branch.out.tokens[-1])
+                    grown.append(branch)
+            if not grown:
+                break
+            seq.reserve(len(seq) + len(tokens))
+            rows = self._runtime.forward_tree(seq.kv, tokens, parents, len(seq), known)
+            for branch, logits in zip(grown, rows, strict=True):
+                branch.row = logits
+                branch.out.num_steps += 1
+            yield
+        return branches
+
+    def keep(self, seq: LiveSequence, branch: Branch) -> None:
+        """Make a branch part of the sequence; the other branches are lost."""
+        self._runtime.keep_path(seq.kv, len(seq), branch.path)
+        seq.append(branch.out.tokens[: len(branch.path)])
+
+    def _grow(self, branch: Branch, options: DecodeOptions, stop: Stop) -> bool:
+        """Take the branch's next token; False if it has ended (before or with it)."""
+        row, out = branch.row, branch.out
+        if row is None:
+            return False
+        forced = branch.forced.pop(0) if branch.forced else None
+        token = int(row.argmax()) if forced is None else forced
+        branch.row = None
+        piece = self._token_bytes(token)
+        if token in options.stop_ids or not piece:
+            out.ended = "stop-token"
+            return False
+        out.logprobs.append(float(row[token] - row.logsumexp(dim=-1)))
+        out.tokens.append(token)
+        out.data += piece
+        behind = out.data[len(options.need) :]
+        if len(out.data) > len(options.need) and not branch.forced and stop(behind):
+            out.ended = "stop"
+            return False
+        return len(out.tokens) < options.max_tokens
+
+
+def most_likely(row: Tensor, allowed: Tensor | None, count: int) -> list[int]:
+    """The `count` likeliest first tokens, likeliest first, among the allowed ones."""
+    if allowed is None:
+        return [int(token) for token in row.topk(min(count, row.numel())).indices]
+    scores = row[allowed]
+    order = scores.topk(min(count, scores.numel())).indices
+    return [int(token) for token in allowed[order]]
+
+
+def as_ids(allowed: object, device: torch.device) -> Tensor:
+    """Vocabulary ids as an index tensor."""
+    return torch.as_tensor(allowed, dtype=torch.long, device=device)

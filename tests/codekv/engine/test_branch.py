@@ -1,0 +1,80 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codekv.engine.branch import Brancher, most_likely
+from codekv.engine.decode import DecodeOptions
+from codekv.engine.prefill import extend
+from codekv.engine.sequence import LiveSequence
+from codekv.testing.model import ByteTokenizer, TinyRuntime
+
+RUNTIME = TinyRuntime()
+TOKENIZER = ByteTokenizer()
+
+
+def finish(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def alone(tokens, start, size):
+    """Slow twin: the branch decoded by itself, one plain step at a time."""
+    text = [*tokens, *start]
+    while len(text) < len(tokens) + size:
+        kv = RUNTIME.new_kv(len(text))
+        token = int(RUNTIME.forward(kv, text, 0)[-1].argmax())
+        if token >= 256:
+            break
+        text.append(token)
+    return text[len(tokens) :]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=20),
+    st.lists(st.lists(st.integers(0, 255), max_size=3), min_size=1, max_size=4),
+    st.integers(4, 8),
+)
+def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _ = finish(extend(RUNTIME, seq, tokens))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    options = DecodeOptions(max_tokens=size)
+    branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
+
+    for start, branch in zip(starts, branches, strict=True):
+        assert branch.out.tokens == alone(tokens, start, size)
+    seq.check()
+    assert seq.tokens == tokens
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=20),
+    st.lists(st.lists(st.integers(0, 255), max_size=2), min_size=1, max_size=3),
+    st.data(),
+)
+def test_a_kept_branch_continues_like_a_fresh_text(tokens, starts, data) -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _ = finish(extend(RUNTIME, seq, tokens))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    options = DecodeOptions(max_tokens=5)
+    branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
+    branch = data.draw(st.sampled_from(branches))
+    brancher.keep(seq, branch)
+    seq.check()
+
+    longer = [*seq.tokens, 7]
+    kept, computed = finish(extend(RUNTIME, seq, longer))
+    fresh = RUNTIME.forward(RUNTIME.new_kv(len(longer)), longer, 0)[-1]
+    assert computed == 1
+    assert kept.allclose(fresh, atol=1e-4)
+
+
+def test_likeliest_tokens_come_first() -> None:
+    kv = RUNTIME.new_kv(4)
+    row = RUNTIME.forward(kv, [1, 2, 3], 0)[-1]
+
+    assert most_likely(row, None, 3)[0] == int(row.argmax())
