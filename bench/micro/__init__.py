@@ -1,0 +1,1 @@
+"""One small measurement per file; each ends with one line of JSON."""
