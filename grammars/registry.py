@@ -69,6 +69,7 @@ class Grammar:
         comment: What starts a comment that ends with its line.
         quotes: What strings on one line begin and end with.
         long_quotes: The same for strings that may run over several lines.
+        raw: A string whose end depends on its beginning, as a pattern; or empty.
         remark: What a comment of several lines begins and ends with, if there are any.
         is_indented: Indentation alone ends a body.
         can_nest: A named function may stand inside another one.
@@ -81,6 +82,7 @@ class Grammar:
     comment: bytes
     quotes: tuple[bytes, ...]
     long_quotes: tuple[bytes, ...]
+    raw: bytes
     remark: tuple[bytes, ...]
     is_indented: bool
     can_nest: bool
@@ -150,6 +152,7 @@ def _grammar(name: str) -> Grammar:
         comment=table["comment"].encode(),
         quotes=tuple(text.encode() for text in table["quotes"]),
         long_quotes=tuple(text.encode() for text in table["long"]),
+        raw=table.get("raw", "").encode(),
         remark=tuple(text.encode() for text in table["remark"]),
         is_indented=table["indented"],
         can_nest=table["nested"],

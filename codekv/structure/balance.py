@@ -79,6 +79,9 @@ def marks(grammar: Grammar | None, text: bytes, inside: bytes = b"") -> Iterator
         token = found.group()
         if found.lastgroup == "bracket":
             yield Mark(found.start(), token, is_open=token in CLOSER_OF)
+        elif token.startswith((b"R", b"r")) and not token.endswith(b'"'):
+            # A raw string that is still open; complete ones are skipped whole.
+            yield Mark(found.start(), b'"', is_open=True)
         elif found.lastgroup == "string":
             quote = found.group("quote")
             yield Mark(found.start(), quote, is_open=True)
@@ -106,6 +109,8 @@ def _scanner(grammar: Grammar | None) -> re.Pattern[bytes]:
         if grammar.remark:
             begin, end = map(re.escape, grammar.remark)
             skipped.append(begin + rb"(?s:.*?)(?:" + end + rb"|\Z)")
+        if grammar.raw:
+            skipped.append(grammar.raw)
         if not quotes:
             # Lifetimes look like quotes; a character literal is always complete.
             skipped.append(rb"'(?:\\[^\n]{1,8}?|[^'\\\n]{1,4}?)'")

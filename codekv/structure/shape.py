@@ -33,6 +33,8 @@ CLOSING = b")]}>\"'`,;: \t"
 
 _MAX_SCAN = 1 << 15
 _MAX_HEADER_LINES = 40
+# What a line begins with that goes on with the line above.
+_CONTINUES = (b":", b",", b"&", b"|", b"+", b".", b"?", b"=")
 
 
 class Shape(StrEnum):
@@ -98,8 +100,9 @@ def plan(
     anchor = find_anchor(tree, cursor_byte, _MAX_SCAN)
     above = balance(tree.grammar, data[anchor:cursor_byte]).opened
     own = line_start(data, cursor_byte)
-    header = _empty_body_header(tree, cursor_byte)
     behind = _behind(tree, anchor, end, above)
+    is_unclosed = len(above) > len(behind.extra)
+    header = _empty_body_header(tree, cursor_byte, is_unclosed)
     is_block = multiline == "always" or (multiline == "auto" and header is not None)
     return Plan(
         shape=Shape.BLOCK if is_block else Shape.LINE,
@@ -210,8 +213,13 @@ def _continues(tree: SyntaxTree, line: bytes) -> bool:
     return starts_with_closer(line) or text.startswith((b"{", *quotes))
 
 
-def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
-    """Indentation of the header whose body is empty and begins at the cursor."""
+def _empty_body_header(
+    tree: SyntaxTree, cursor_byte: int, is_unclosed: bool
+) -> int | None:
+    """Indentation of the header whose body is empty and begins at the cursor.
+
+    `is_unclosed` tells that a bracket open at the cursor is not closed behind it.
+    """
     if tree.grammar is None:
         return None
     data = tree.snapshot.data
@@ -219,16 +227,16 @@ def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
     line = data[start : line_end(data, start)]
     if data[cursor_byte : start + len(line)].strip(CLOSING):
         return None
+    at: int | None = start
     if is_blank(line):
         at = _header_above(tree, start)
-        if at is None:
-            return None
-        depth = width(line_at(data, statement_start(tree, at)))
-        if cursor_byte > start and width(line) <= depth:
-            return None
-    elif opens_body(tree, start, data[start:cursor_byte]):
-        depth = width(line_at(data, statement_start(tree, start)))
-    else:
+    elif not opens_body(tree, start, data[start:cursor_byte]):
+        return None
+    if at is None:
+        return None
+    at = statement_start(tree, at)
+    depth = width(line_at(data, at))
+    if at < start < cursor_byte and is_blank(line) and width(line) <= depth:
         return None
     below = _line_below(data, start + len(line))
     if tree.grammar.is_indented or not below:
@@ -236,7 +244,9 @@ def _empty_body_header(tree: SyntaxTree, cursor_byte: int) -> int | None:
     # Braces: the closing one tells the body's depth better than a header of many lines.
     if starts_with_closer(below):
         return min(depth, width(below))
-    return depth if width(below) < depth else None
+    is_container = tree.grammar.lines.begins_container(line_at(data, at))
+    is_next = width(below) == depth and is_unclosed and not is_container
+    return depth if width(below) < depth or is_next else None
 
 
 def _header_above(tree: SyntaxTree, start: int) -> int | None:
@@ -258,11 +268,13 @@ def _header_above(tree: SyntaxTree, start: int) -> int | None:
 
 
 def statement_start(tree: SyntaxTree, start: int) -> int:
-    """The line where the statement begins whose brackets the line at `start` closes."""
+    """The line where the statement begins that the line at `start` ends."""
     data, at = tree.snapshot.data, start
     end = line_end(data, start)
     for _ in range(_MAX_HEADER_LINES):
-        if at == 0 or not balance(tree.grammar, data[at:end]).extra:
+        text = data[at:end]
+        is_first = text.lstrip()[:1] not in _CONTINUES
+        if at == 0 or (is_first and not balance(tree.grammar, text).extra):
             return at
         at = line_start(data, at - 1)
     return start

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from codekv.structure.balance import CLOSER_OF, balance
-from codekv.structure.lines import is_blank, line_start, width
+from codekv.structure.lines import is_blank, line_start, starts_with_closer, width
 from codekv.structure.shape import Plan, Shape
 
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ class StopChecker:
         while True:
             end = text.find(b"\n", start)
             line = text[start : end if end >= 0 else len(text)]
-            if not is_blank(line):
+            if not is_blank(line) and not self._is_skipped(line):
                 columns = width(self._typed + line if start == 0 else line)
                 body = columns if body is None else body
                 is_out = columns < body or columns <= header
+                if is_out and end < 0 and self._may_be_label(line):
+                    return None
                 if is_out and self._is_code(
                     text[: max(0, start - 1)], columns <= header
                 ):
@@ -104,6 +106,16 @@ class StopChecker:
             if lines >= self._max_lines:
                 return end
             start = end + 1
+
+    def _is_skipped(self, line: bytes) -> bool:
+        """Whether a line may stand anywhere: a directive or a label."""
+        return not self._is_indented and (
+            self._grammar is not None and self._grammar.lines.is_skipped(line)
+        )
+
+    def _may_be_label(self, line: bytes) -> bool:
+        """Whether a line that is not complete may still become a label."""
+        return not self._is_indented and not starts_with_closer(line)
 
     def _is_code(self, text: bytes, is_far_out: bool) -> bool:
         """Whether a line behind `text` that is less indented begins a statement."""

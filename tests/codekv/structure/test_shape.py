@@ -44,6 +44,9 @@ def plan_at(source, language="python", **options):
         ("java", "class A {\n    void f() {\n        |\n    }\n}\n", "block", ""),
         ("c", "int f(void)\n{\n    |\n}\n", "block", ""),
         ("cpp", "class A {\n  int f() {\n    |\n  }\n};\n", "block", ""),
+        ("javascript", "function f() {\n  |\n\nfunction g() {\n}\n", "block", ""),
+        ("cpp", "namespace a {\n|\nint f() {\n}\n}\n", "line", ""),
+        ("cpp", "A::A(int x)\n      : x_(x) {\n  |\n}\n", "block", ""),
         ("plaintext", "a |\n", "line", ""),
     ],
 )

@@ -77,6 +77,11 @@ def test_braces_end(source, text, expected):
     assert kept(source, text, "javascript") == expected
 
 
+def test_directives_and_labels_do_not_end_a_block():
+    text = "a();\n#ifdef X\n  b();\n#endif\nout:\n  c();\n}\n"
+    assert kept("int f(void) {\n  |\n}\n", text, "c") == text[:-3]
+
+
 def test_text_goes_on_while_it_is_incomplete():
     assert kept("x = foo(|\n", "a,\n    b,\n    c") is None
     assert kept("def f():\n    |", "a = 1\n    b = 2\n") is None
