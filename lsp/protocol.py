@@ -84,8 +84,14 @@ class Protocol(LanguageServerProtocol):
             self._refuse(msg_id, _Codes.InvalidRequest, "an id is text or a number")
         elif not isinstance(method, str):
             self._refuse(msg_id, _Codes.InvalidRequest, "a method is text")
+        elif "id" in data and self._is_notification(method):
+            self._refuse(msg_id, _Codes.InvalidRequest, f"{method} takes no id")
         elif self._is_in_order(msg_id, method):
             self._dispatch(data, method)
+
+    def _is_notification(self, method: str) -> bool:
+        kind = self.get_message_type(method)
+        return kind is not None and not hasattr(kind, "id") and method not in DECODERS
 
     def _is_in_order(self, msg_id: Any, method: str) -> bool:
         """Refuse what comes before initialize, twice, or after shutdown."""

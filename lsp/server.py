@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
+from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
@@ -75,7 +76,7 @@ class Server(LanguageServer):
         self.client = Client()
         self.documents = DocumentStore()
         self.notebooks = NotebookStore(self.documents)
-        self.views = Views(self.documents, self.notebooks)
+        self.views = Views(self.documents, self.notebooks, terms.number)
         self.settings = Settings()
         self.guard = Guard(self._rules_of)
         self.silence: Silence | None = None
@@ -157,7 +158,8 @@ class Server(LanguageServer):
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         """Log an internal error; a person who types cannot mend it by a popup."""
-        logger.error("%s outside a request: %s", source.__name__, type(error).__name__)
+        if source is not FeatureRequestError:
+            logger.error("outside a request: %s", type(error).__name__)
 
     # For the transport
 

@@ -6,7 +6,7 @@ what the service sees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.units import ByteOffset
@@ -29,8 +29,12 @@ class View:
 
     snapshot: Snapshot
     document: Document
-    revision: int
     base_byte: int = 0
+
+    @property
+    def revision(self) -> int:
+        """Names the text for good."""
+        return self.snapshot.version
 
     @property
     def end_byte(self) -> int:
@@ -47,11 +51,31 @@ class View:
 
 
 class Views:
-    """Finds what a document's uri stands for."""
+    """Finds what a document's uri stands for.
 
-    def __init__(self, documents: DocumentStore, notebooks: NotebookStore) -> None:
+    Args:
+        documents: The client's documents.
+        notebooks: The client's notebooks.
+        number: Tells this client from others of the same service; the first is 1.
+    """
+
+    def __init__(
+        self, documents: DocumentStore, notebooks: NotebookStore, number: int = 1
+    ) -> None:
         self._documents = documents
         self._notebooks = notebooks
+        self._number = number
+
+    def service_uri(self, uri: str) -> str:
+        """Tell under which uri the service knows a document.
+
+        Two clients may have the same file open with different texts; a fragment keeps
+        them apart and the path readable.
+        """
+        key = self._notebooks.key_of(uri)
+        if self._number == 1:
+            return key
+        return f"{key}{'&' if '#' in key else '#'}client-{self._number}"
 
     def of(self, uri: str) -> View | None:
         """Freeze a document; None if it is not open or its text is not certain."""
@@ -59,7 +83,8 @@ class Views:
         if document is None or not document.in_sync:
             return None
         joined = self._notebooks.join(document)
-        if joined is None:
-            return View(document.snapshot(), document, document.revision)
-        snapshot, base_byte = joined
-        return View(snapshot, document, snapshot.version, base_byte)
+        snapshot, base_byte = joined or (document.snapshot(), 0)
+        known_as = self.service_uri(uri)
+        if known_as != snapshot.uri:
+            snapshot = replace(snapshot, uri=known_as)
+        return View(snapshot, document, base_byte)

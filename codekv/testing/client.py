@@ -171,7 +171,9 @@ class Client:
     def _read_stderr(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.stderr += line.decode("utf-8", "replace")
+            with self._changed:
+                self.stderr += line.decode("utf-8", "replace")
+                self._changed.notify_all()
 
 
 def start_server(command: Sequence[str], env: Mapping[str, str]) -> Client:

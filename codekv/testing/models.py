@@ -79,7 +79,14 @@ def train_sentence_piece(
     return spec
 
 
-def write_tiny_gguf(path: Path, *, seed: int = 0, architecture: str = "llama") -> None:
+def write_tiny_gguf(
+    path: Path,
+    *,
+    seed: int = 0,
+    architecture: str = "llama",
+    rope_scaling: tuple[str, float] | None = None,
+    rope_factors: Any = None,
+) -> None:
     """Write a GGUF file with a small random model and a byte-level tokenizer."""
     spec = train_byte_level(["def f(x):\n    return x\n" * 9], "qwen2", 320)
     vocab: dict[str, int] = spec["model"]["vocab"]
@@ -93,6 +100,11 @@ def write_tiny_gguf(path: Path, *, seed: int = 0, architecture: str = "llama") -
     writer.add_head_count_kv(KV_HEADS)
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-5)
+    if rope_scaling:
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope_scaling[0]))
+        writer.add_rope_scaling_factor(rope_scaling[1])
+    if rope_factors is not None:
+        writer.add_tensor("rope_freqs.weight", rope_factors)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(names)

@@ -43,6 +43,15 @@ def register(server: Server) -> None:
             await reload_files(server)
             apply_settings(server)
 
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def folders_changed(params: types.DidChangeWorkspaceFoldersParams) -> None:
+        for folder in params.event.removed:
+            server.client.folders.pop(folder.uri, None)
+        for folder in params.event.added:
+            server.client.folders[folder.uri] = folder.name
+        await pull(server)
+        apply_settings(server)
+
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def ignored(_params: Any) -> None:
         """Nobody asked for these; without a handler each would be a warning."""

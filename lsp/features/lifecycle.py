@@ -67,3 +67,4 @@ async def _begin(server: Server, greeted: asyncio.Event) -> None:
     server.host.configure(settings.for_folder())
     for document in server.documents:
         tell_service(server, document.uri)
+    server.host.notify()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from lsp.decode import decode_named
+
 if TYPE_CHECKING:
     from lsp.decode import Changed, Named, Opened
     from lsp.server import Server
@@ -37,23 +39,30 @@ def register(server: Server) -> None:
             forget(server, params.uri)
 
     def missed(params: Any) -> None:
-        document = params.get("textDocument") if isinstance(params, dict) else None
-        uri = document.get("uri") if isinstance(document, dict) else None
-        if isinstance(uri, str):
+        uri = decode_named(params).uri
+        if uri is not None:
             server.documents.lose(uri)
             server.latest.drop(server.notebooks.key_of(uri))
 
+    def forget_all() -> None:
+        for document in server.documents:
+            forget(server, document.uri)
+
+    server.at_end(forget_all)
+    _register_focus(server)
     server.listen(types.TEXT_DOCUMENT_DID_OPEN, opened)
     server.listen(types.TEXT_DOCUMENT_DID_CHANGE, changed)
     server.listen(types.TEXT_DOCUMENT_DID_CLOSE, closed)
     server.listen_missed(types.TEXT_DOCUMENT_DID_CHANGE, missed)
 
+
+def _register_focus(server: Server) -> None:
     @server.feature("textDocument/didFocus")
     def focused(params: Named) -> None:
         service = server.host.service
         if service is not None:
             uri = params.uri
-            service.document_focused(uri and server.notebooks.key_of(uri))
+            service.document_focused(uri and server.views.service_uri(uri))
 
 
 def tell_service(server: Server, uri: str) -> None:
@@ -69,7 +78,8 @@ def tell_service(server: Server, uri: str) -> None:
 
 
 def forget(server: Server, uri: str) -> None:
-    """Tell the service that a document is closed."""
-    server.guard.forget(uri)
+    """Tell the service that a document or notebook is closed."""
+    known_as = server.views.service_uri(uri)
+    server.guard.forget(known_as)
     if server.host.service is not None:
-        server.host.service.document_closed(uri)
+        server.host.service.document_closed(known_as)

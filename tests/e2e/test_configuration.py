@@ -147,10 +147,17 @@ def test_each_folder_of_a_workspace_has_its_own_settings(stage):
     editor.client.wait_for(
         lambda: len(editor.client.asked) >= 3, "questions for settings"
     )
+
+    def num_items(uri):
+        return len(editor.complete(uri, triggerKind=1)["items"])
+
     for uri, wanted in (("file:///w/a/x.py", 3), ("file:///w/b/x.py", 2)):
         editor.open(uri, "x = ")
         editor.status()
-        assert len(editor.complete(uri, triggerKind=1)["items"]) == wanted
+        assert num_items(uri) == wanted
+    event = {"added": [], "removed": [{"uri": folders[1], "name": "b"}]}
+    editor.client.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    editor.until(lambda: num_items("file:///w/b/x.py") == 3, "a folder less")
 
 
 def test_a_client_that_never_answers_questions_is_served(stage):
