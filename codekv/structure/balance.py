@@ -79,7 +79,7 @@ def marks(grammar: Grammar | None, text: bytes, inside: bytes = b"") -> Iterator
         token = found.group()
         if found.lastgroup == "bracket":
             yield Mark(found.start(), token, is_open=token in CLOSER_OF)
-        elif token.startswith((b"R", b"r")) and not token.endswith(b'"'):
+        elif token.startswith((b"R", b"r")) and not token.rstrip(b"#").endswith(b'"'):
             # A raw string that is still open; complete ones are skipped whole.
             yield Mark(found.start(), b'"', is_open=True)
         elif found.lastgroup == "string":
