@@ -178,6 +178,7 @@ def is_reachable(url: str, limit_s: float) -> bool:
             with open_url(url, {"Range": "bytes=0-0"}, None, limit_s) as answer:
                 answered.append((answer.status or 200) < 500)
         except urllib.error.HTTPError as error:
+            error.close()
             answered.append(error.code < 500)
         except NETWORK_ERRORS:
             answered.append(False)

@@ -1,8 +1,8 @@
 """Read a GGUF file: weights as fp16 under transformers' names, config, tokenizer.
 
-Only the Llama and Qwen2 families, whose layout is known to the last bias; any other
-architecture goes through transformers' own reader (`store.py`). A GGUF file is an
-import format here: it is read once and never mapped at run time.
+Only the Llama and Qwen families, whose layout is known to the last bias; any other
+architecture is refused, and its original folder can be added instead. A GGUF file is
+an import format here: it is read once and never mapped at run time.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ _IN_LAYER = {
     "ffn_down": "mlp.down_proj",
 }
 
+_ROPE_FACTORS = "rope_freqs.weight"
+
 _SAME_MATRIX = 0.05
 """Two quantisations of one matrix differ by less than this share of its norm."""
 
@@ -67,6 +69,10 @@ class GgufModel:
             raise ModelFormatError(message) from error
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
         self.architecture = str(self.fields.get("general.architecture"))
+        if self.architecture not in ARCHITECTURES:
+            line = f"{path}: architecture {self.architecture!r} is not supported"
+            message = f"{line} as GGUF; add the model's original folder instead"
+            raise ModelFormatError(message)
 
     def config(self) -> dict[str, Any]:
         """What transformers' `config.json` says about this model."""
@@ -84,10 +90,7 @@ class GgufModel:
             "head_dim": self._int("attention.key_length", hidden // heads),
             "hidden_act": "silu",
             "rms_norm_eps": self._get("attention.layer_norm_rms_epsilon"),
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": self._get("rope.freq_base", 10000.0),
-            },
+            "rope_parameters": self._rope(),
             "max_position_embeddings": self._int("context_length"),
             "vocab_size": int(self._tensors["token_embd.weight"].shape[1]),
             "attention_bias": "blk.0.attn_q.bias" in self._tensors,
@@ -119,7 +122,7 @@ class GgufModel:
         tied = self.is_tied()
         out: dict[str, NDArray[np.float16]] = {}
         for name in self._tensors:
-            if tied and name == "output.weight":
+            if name == _ROPE_FACTORS or (tied and name == "output.weight"):
                 continue
             # Of a matrix held twice the output's copy is the more precise one.
             better = tied and name == "token_embd.weight"
@@ -128,6 +131,44 @@ class GgufModel:
             )
             out[self._hf_name(name)] = self._fp16(read)
         return out
+
+    def _rope(self) -> dict[str, Any]:
+        """Rotary settings as transformers writes them."""
+        base: dict[str, Any] = {
+            "rope_type": "default",
+            "rope_theta": float(self._get("rope.freq_base", 10000.0)),
+        }
+        kind = self.fields.get(f"{self.architecture}.rope.scaling.type", "none")
+        if _ROPE_FACTORS in self._tensors:
+            return base | self._llama3_rope(base["rope_theta"])
+        if kind in ("linear", "yarn"):
+            base |= {"rope_type": kind, "factor": self._get("rope.scaling.factor")}
+            if kind == "yarn":
+                trained = self._int("rope.scaling.original_context_length")
+                base["original_max_position_embeddings"] = trained
+        elif kind != "none":
+            raise ModelFormatError(f"{self._path}: rotary scaling {kind!r} is unknown")
+        return base
+
+    def _llama3_rope(self, theta: float) -> dict[str, Any]:
+        """Llama 3 files hold one factor per frequency; the rule behind them is known.
+
+        Raises:
+            ModelFormatError: The factors do not follow the rule.
+        """
+        factors = self._rows(_ROPE_FACTORS, None)
+        wave = 2 * np.pi * theta ** (np.arange(factors.size) / factors.size)
+        factor, low, high, trained = float(factors.max()), 1.0, 4.0, 8192
+        smooth = np.clip((trained / wave - low) / (high - low), 0, 1)
+        if not np.allclose(1 / ((1 - smooth) / factor + smooth), factors, rtol=1e-2):
+            raise ModelFormatError(f"{self._path}: its rotary factors are unknown")
+        return {
+            "rope_type": "llama3",
+            "factor": factor,
+            "low_freq_factor": low,
+            "high_freq_factor": high,
+            "original_max_position_embeddings": trained,
+        }
 
     def _hf_name(self, name: str) -> str:
         stem, _, kind = name.rpartition(".")

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.parse
 from dataclasses import dataclass
 from typing import Any
@@ -77,6 +78,8 @@ def find_file(package: str, file_name: str, indexes: Indexes) -> str:
                     return url
             reasons.append(f"{_host(index)} has no {file_name}")
         except NETWORK_ERRORS as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
             reasons.append(f"{_host(index)}: {' '.join(str(error).split())}")
     raise DownloadError(f"package index: {'; '.join(reasons)}"[:300])
 

@@ -149,11 +149,15 @@ def import_gguf(path: Path, name: str, source: str, sha256: str | None) -> Store
 
     digest = sha256 or sha256_of(path)
     model = GgufModel(path)
-    config = model.config()
+    try:
+        config = model.config()
+        tokenizer = tokenizer_json(model.fields, str(path))
+    except (KeyError, IndexError, TypeError) as error:
+        raise ModelFormatError(f"{path} lacks {error}; fetch it again") from error
 
     def write(folder: Path) -> None:
         _write_json(folder / CONFIG, config)
-        _write_json(folder / TOKENIZER, tokenizer_json(model.fields, str(path)))
+        _write_json(folder / TOKENIZER, tokenizer)
         save_file(model.weights(), folder / WEIGHTS, metadata={"format": "pt"})
 
     return _convert(name, source, digest, write)
