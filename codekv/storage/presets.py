@@ -77,7 +77,11 @@ class BitPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON can hold them."""
-        return asdict(self)
+        values = asdict(self)
+        for name in ("key_bits", "value_bits"):
+            values[name] = list(values[name])
+        values["heads"] = [list(pair) for pair in self.heads]
+        return values
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> BitPolicy:
