@@ -16,6 +16,7 @@ from codekv.errors import CodekvError, UsageError
 COMMANDS: dict[str, str] = {
     "bench": "codekv.commands.bench:bench",
     "cache": "codekv.commands.cache:cache",
+    "kv": "codekv.commands.kv:kv",
     "serve": "codekv.commands.serve:serve",
     "complete": "codekv.commands.complete:complete",
     "eval": "codekv.commands.eval:evaluate",
