@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 from codekv.structure.balance import CLOSER_OF, marks
 from codekv.structure.lines import (
     TAB_WIDTH,
+    body_unit,
     indentation,
     is_blank,
     line_at,
     line_start,
+    opaque_start,
     says_nothing,
     starts_with_closer,
     width,
 )
-from codekv.structure.shape import body_unit, opens_body, statement_start
+from codekv.structure.shape import opens_body, statement_start
 
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from grammars.registry import Grammar
 
 _SPACES_PER_TAB = 4
+_NEARBY = 2000
 _MAX_LOOK_BACK = 5000
 # What a line begins with that is not a statement of its own.
 _CONTINUES = tuple(bytes([byte]) for byte in b")]}:.,+-*/%&|?=<>")
@@ -59,9 +62,23 @@ class _Fitter:
         self._step = width(self._unit) if self._unit else None
         own = line_start(data, plan.cursor_byte)
         self._typed = data[own : plan.cursor_byte]
+        self._used = self._steps_nearby()
         # (width in the text, width in the file) of the lines around the next one.
         self._around: list[tuple[int, int]] = []
         self._opens = False
+
+    def _steps_nearby(self) -> set[int]:
+        """Steps of indentation that the construct around the cursor already uses."""
+        plan, data = self._plan, self._tree.snapshot.data
+        steps: set[int] = set()
+        at, last = plan.anchor_byte, 0
+        while at < min(len(data), plan.cursor_byte + _NEARBY):
+            line = line_at(data, at)
+            if not is_blank(line) and opaque_start(self._tree, at) is None:
+                steps.add(width(line) - last)
+                last = width(line)
+            at += len(line) + 1
+        return steps
 
     def fit(self, text: bytes) -> bytes:
         """Fit all lines; the first one continues what is typed."""
@@ -130,7 +147,8 @@ class _Fitter:
         wants = wrote
         if self._around:
             base_wrote, base_wants = self._around[-1]
-            if wrote > base_wrote and self._opens and self._step:
+            step = wrote - base_wrote
+            if step > 0 and self._opens and self._step and step not in self._used:
                 wants = base_wants + self._step
             else:
                 wants = max(0, base_wants + wrote - base_wrote)
@@ -170,6 +188,7 @@ class _Fitter:
             deeper = width(line) + (self._step or _SPACES_PER_TAB)
             typed = width(self._typed)
             inner = {typed if typed > width(line) else deeper}
+            inner |= {width(line) + step for step in self._used if step > 0}
             # Labels and cases may stand as far out as the header.
             return inner if self._grammar.is_indented else {*inner, width(line)}
         widths, least = {width(line)}, width(line)

@@ -11,45 +11,28 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.completion.closers import extra_closers, missing_closers
 from codekv.completion.indent import fit
-from codekv.structure.balance import CLOSER_OF, balance, closer, marks
+from codekv.completion.trim_context import TrimContext
 from codekv.structure.errors import num_errors, with_text
-from codekv.structure.lines import is_blank, line_end, line_start
+from codekv.structure.lines import is_blank
 from codekv.structure.shape import CLOSING, Shape
 from codekv.structure.stop import StopChecker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codekv.structure.parser import SyntaxTree
-    from codekv.structure.shape import Plan
+
+__all__ = ["FILTER_NAMES", "TrimContext", "Trimmed", "finish"]
 
 _SPECIAL = re.compile(
     rb"<\|[a-zA-Z0-9_ ]{1,40}\|>|<(?:fim|file|repo)_[a-z]+>|</?s>(?=\s*$)"
 )
+# A text that ends so goes on with what follows.
+_GOES_ON = tuple(bytes([byte]) for byte in b" \t=([{,+-*/%.&|<>!~^")
 _LEAST_OVERLAP = 2
 _LEAST_ECHO = 8
 _MAX_DROPPED = 12
-
-
-@dataclass(frozen=True, slots=True)
-class TrimContext:
-    """Where a text was decoded.
-
-    Attributes:
-        plan: What may be offered at the cursor.
-        special: Texts of the model's special tokens.
-        max_lines: The most lines a text may have.
-        is_cut: Decoding ended at the length limit, so the last line may be half a line.
-        invoked: The user asked for it: even a lone bracket is an answer.
-    """
-
-    tree: SyntaxTree
-    plan: Plan
-    special: tuple[bytes, ...] = ()
-    max_lines: int = 12
-    is_cut: bool = False
-    invoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +87,8 @@ def _special_tokens(text: bytes, context: TrimContext) -> bytes:
 
 def _stray_space(text: bytes, context: TrimContext) -> bytes:
     """No space after a space, a bracket or a dot."""
-    typed = _typed(context)
-    if is_blank(typed) or _is_in_string(context):
+    typed = context.typed
+    if is_blank(typed) or context.is_in_string:
         return text
     if typed[-1:] in b"([.":
         return text.lstrip(b" \t")
@@ -116,7 +99,7 @@ def _stray_space(text: bytes, context: TrimContext) -> bytes:
 
 def _echo(text: bytes, context: TrimContext) -> bytes:
     """Not the cursor's line once more."""
-    typed = _typed(context).strip()
+    typed = context.typed.strip()
     begun = text.lstrip()
     is_word = any(chr(byte).isalnum() for byte in typed)
     if len(typed) >= _LEAST_ECHO and is_word and begun.startswith(typed):
@@ -145,78 +128,47 @@ def _half_line(text: bytes, context: TrimContext) -> bytes:
 
 def _rest_again(text: bytes, context: TrimContext) -> bytes:
     """Not what follows on the cursor's own line."""
-    rest = _rest(context)
-    if context.plan.end_byte > context.plan.cursor_byte or is_blank(rest):
+    rest = context.rest
+    if not context.keeps_rest:
         return text
+    if is_blank(context.typed):
+        return _line_before(text, context)
     text = text.split(b"\n", 1)[0]
     whole = rest.strip()
     if text.rstrip().endswith(whole):
-        return text[: text.rindex(whole)]
+        text = text[: text.rindex(whole)]
+        return text.rstrip() if rest[:1].isspace() else text
     for size in range(min(len(text), len(rest)), _LEAST_OVERLAP - 1, -1):
         if text.endswith(rest[:size]):
             return text[:-size]
     return text
 
 
+def _line_before(text: bytes, context: TrimContext) -> bytes:
+    """Put lines of their own before the text that the cursor stands before."""
+    typed, below = context.typed, (context.typed + context.rest).rstrip()
+    lines = (typed + text).split(b"\n")
+    if below in [line.rstrip() for line in lines]:
+        number = [line.rstrip() for line in lines].index(below)
+        text = b"\n".join(lines[:number])[len(typed) :]
+    if is_blank(text) or text.endswith(_GOES_ON):
+        return text if text.strip() else b""
+    own_lines = text.rstrip() + b"\n" + typed
+    is_worse = _num_errors_with(own_lines, context) > _num_errors_with(text, context)
+    return text if is_worse else own_lines
+
+
+def _num_errors_with(text: bytes, context: TrimContext) -> int:
+    plan = context.plan
+    return num_errors(with_text(context.tree, plan.cursor_byte, plan.end_byte, text))
+
+
 def _indentation(text: bytes, context: TrimContext) -> bytes:
     return fit(context.tree, context.plan, text)
 
 
-def _extra_closers(text: bytes, context: TrimContext) -> bytes:
-    """Not what closes brackets that the text behind the cursor closes."""
-    plan, head = context.plan, _head(context)
-    opened: list[bytes] = []
-    last_drop: int | None = None
-    for mark in marks(context.tree.grammar, head + text):
-        if mark.is_open:
-            opened.append(mark.text)
-            continue
-        is_new = mark.byte >= len(head)
-        if opened and closer(opened[-1]) == mark.text:
-            if is_new and len(opened) == plan.wanted:
-                last_drop = mark.byte - len(head)
-            opened.pop()
-        elif is_new:
-            # Nothing is open that this could close.
-            text = text[: mark.byte - len(head)]
-            break
-    return text if len(opened) >= plan.wanted else text[:last_drop]
-
-
-def _missing_closers(text: bytes, context: TrimContext) -> bytes:
-    """Give back what was right of the cursor and is still needed."""
-    rest = _rest(context).rstrip()
-    if context.plan.end_byte == context.plan.cursor_byte or not rest:
-        return text
-    head, grammar = _head(context), context.tree.grammar
-    after_rest = balance(grammar, head + rest).opened
-    after_text = balance(grammar, head + text.rstrip()).opened
-    if _is_in_comment(text, context):
-        return text
-    missing = after_text[len(after_rest) :]
-    if len(context.plan.base) > len(after_rest) and missing:
-        text = text.rstrip() + b"".join(closer(one) for one in reversed(missing))
-    tail = rest[len(rest.rstrip(b",;:")) :]
-    lines = text.rstrip().split(b"\n")
-    if tail and not (lines[0].endswith(tail) or lines[-1].endswith(tail)):
-        text = text.rstrip() + tail
-    return text
-
-
-def _is_in_comment(text: bytes, context: TrimContext) -> bool:
-    """Whether what stands behind the text would be part of its comment."""
-    grammar, head = context.tree.grammar, _head(context)
-    before = balance(grammar, head + text)
-    if before.opened and before.opened[-1] not in CLOSER_OF:
-        return False
-    return before == balance(grammar, head + text + b"(")
-
-
 def _trailing_space(text: bytes, context: TrimContext) -> bytes:
-    has_rest = context.plan.end_byte == context.plan.cursor_byte and not is_blank(
-        _rest(context)
-    )
-    return text if has_rest else text.rstrip()
+    return text if context.keeps_rest else text.rstrip()
 
 
 def _nothing_new(text: bytes, context: TrimContext) -> bytes:
@@ -236,12 +188,11 @@ def _parses(text: bytes, context: TrimContext) -> bytes:
         return text
     before = num_errors(tree)
     for _ in range(_MAX_DROPPED):
-        after = with_text(tree, plan.cursor_byte, plan.end_byte, text)
-        if num_errors(after) <= before:
+        if _num_errors_with(text, context) <= before:
             return text
         if b"\n" not in text.strip():
             break
-        text = _missing_closers(text[: text.rindex(b"\n")].rstrip(), context)
+        text = missing_closers(text[: text.rindex(b"\n")].rstrip(), context)
     return b"" if before == 0 and plan.shape is Shape.BLOCK else text
 
 
@@ -255,34 +206,11 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "half-line": _half_line,
     "repeats-rest": _rest_again,
     "indentation": _indentation,
-    "extra-closers": _extra_closers,
-    "missing-closers": _missing_closers,
+    "extra-closers": extra_closers,
+    "missing-closers": missing_closers,
     "trailing-space": _trailing_space,
     "parses": _parses,
     "nothing-new": _nothing_new,
 }
 
 FILTER_NAMES = tuple(_FILTERS)
-
-
-def _typed(context: TrimContext) -> bytes:
-    """The cursor's line up to the cursor."""
-    data, cursor = context.tree.snapshot.data, context.plan.cursor_byte
-    return data[line_start(data, cursor) : cursor]
-
-
-def _rest(context: TrimContext) -> bytes:
-    """The cursor's line from the cursor on."""
-    data, cursor = context.tree.snapshot.data, context.plan.cursor_byte
-    return data[cursor : line_end(data, cursor)]
-
-
-def _head(context: TrimContext) -> bytes:
-    """The text from the anchor to the cursor."""
-    plan = context.plan
-    return context.tree.snapshot.data[plan.anchor_byte : plan.cursor_byte]
-
-
-def _is_in_string(context: TrimContext) -> bool:
-    base = context.plan.base
-    return bool(base) and base[-1] not in CLOSER_OF

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TAB_WIDTH = 8
 _MAX_LEAD_LINES = 40
 _MAX_HEADER_LINES = 20
+_AGREED = 0.8
 _CLOSERS = b")]}"
 
 
@@ -132,3 +133,25 @@ def says_nothing(tree: SyntaxTree, start: int, line: bytes) -> bool:
     if tree.grammar is not None and tree.grammar.lines.is_skipped(line):
         return True
     return opaque_start(tree, start) is not None
+
+
+def body_unit(data: bytes) -> bytes | None:
+    """What one step of indentation is in a file: a tab, some spaces, or None."""
+    tabs, steps = 0, dict.fromkeys((2, 3, 4, 8), 0)
+    last = 0
+    for line in data[: 1 << 16].split(b"\n"):
+        if is_blank(line):
+            continue
+        if line.startswith(b"\t"):
+            tabs += 1
+            continue
+        here = len(indentation(line))
+        if here - last in steps:
+            steps[here - last] += 1
+        last = here
+    total = sum(steps.values())
+    if tabs > total:
+        return b"\t"
+    best = max(steps, key=lambda n: steps[n])
+    # A file of two minds has no unit that a text could be held to.
+    return b" " * best if steps[best] > _AGREED * total else None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 from codekv.structure.anchor import find_anchor
 from codekv.structure.balance import CLOSER_OF, Balance, balance
 from codekv.structure.lines import (
-    indentation,
     is_blank,
     line_at,
     line_end,
@@ -61,7 +60,8 @@ class Plan:
         open_below: The quote that the text behind `end_byte` leaves open, as it does
             when what begins a long string is missing before it.
         header: Indentation of the line that opens the body; None outside a block.
-        below: The first line with text below the cursor's line.
+        below: The first line with text below what is offered: below the cursor's
+            line, or that line itself if the cursor stands before its text.
         reason: Why nothing is offered; empty otherwise.
     """
 
@@ -103,6 +103,7 @@ def plan(
     behind = _behind(tree, anchor, end, above)
     is_unclosed = len(above) > len(behind.extra)
     header = _empty_body_header(tree, cursor_byte, is_unclosed)
+    header = None if multiline == "always" else header
     is_block = multiline == "always" or (multiline == "auto" and header is not None)
     return Plan(
         shape=Shape.BLOCK if is_block else Shape.LINE,
@@ -114,7 +115,7 @@ def plan(
         wanted=len(behind.extra),
         open_below=b"".join(one for one in behind.opened[-1:] if one not in CLOSER_OF),
         header=header,
-        below=_line_below(data, line_end(data, cursor_byte)),
+        below=_below(data, cursor_byte, end),
     )
 
 
@@ -122,31 +123,14 @@ def rest_end(data: bytes, cursor_byte: int) -> int:
     """The line's end if nothing but closers is left on it, else the cursor."""
     end = line_end(data, cursor_byte)
     rest = data[cursor_byte:end]
-    if rest.strip(CLOSING):
+    typed = data[line_start(data, cursor_byte) : cursor_byte]
+    # Before a line of closers, with space between, a line of its own may be put.
+    is_before = is_blank(typed) and not is_blank(rest) and rest[:1].isspace()
+    if rest.strip(CLOSING) or is_before:
         return cursor_byte
     # Two quotes are a string of their own, not the end of one; three end a long one.
     is_string = any(rest.count(quote) not in (0, 1, 3) for quote in (b'"', b"'", b"`"))
     return cursor_byte if is_string else end
-
-
-def body_unit(data: bytes) -> bytes | None:
-    """What one step of indentation is in a file: a tab, some spaces, or unknown."""
-    tabs, steps = 0, dict.fromkeys((2, 3, 4, 8), 0)
-    last = 0
-    for line in data[: 1 << 16].split(b"\n"):
-        if is_blank(line):
-            continue
-        if line.startswith(b"\t"):
-            tabs += 1
-            continue
-        here = len(indentation(line))
-        if here - last in steps:
-            steps[here - last] += 1
-        last = here
-    best = max(steps, key=lambda n: (steps[n], n == 4))
-    if tabs > sum(steps.values()):
-        return b"\t"
-    return b" " * best if steps[best] else None
 
 
 def _is_word(data: bytes, offset: int) -> bool:
@@ -154,6 +138,15 @@ def _is_word(data: bytes, offset: int) -> bool:
         return False
     byte = data[offset]
     return byte >= 0x80 or byte == 0x5F or chr(byte).isalnum()
+
+
+def _below(data: bytes, cursor_byte: int, end: int) -> bytes:
+    start = line_start(data, cursor_byte)
+    line = line_at(data, start)
+    is_before = end == cursor_byte and is_blank(data[start:cursor_byte])
+    if is_before and not is_blank(line):
+        return line
+    return _line_below(data, start + len(line))
 
 
 def _line_below(data: bytes, end: int) -> bytes:

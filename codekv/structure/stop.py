@@ -10,7 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from codekv.structure.balance import CLOSER_OF, balance
-from codekv.structure.lines import is_blank, line_start, starts_with_closer, width
+from codekv.structure.lines import (
+    is_blank,
+    line_at,
+    line_start,
+    starts_with_closer,
+    width,
+)
 from codekv.structure.shape import Plan, Shape
 
 if TYPE_CHECKING:
@@ -36,6 +42,7 @@ class StopChecker:
         self._before = data[plan.anchor_byte : plan.cursor_byte]
         own = line_start(data, plan.cursor_byte)
         self._typed = data[own : plan.cursor_byte]
+        self._outer = width(line_at(data, plan.anchor_byte))
 
     def feed(self, text: bytes) -> bool:
         """Whether all bytes decoded so far make a complete text."""
@@ -81,8 +88,7 @@ class StopChecker:
 
     def _block_end(self, text: bytes) -> int | None:
         """The newline before the first line that leaves the block."""
-        header = self._plan.header if self._plan.header is not None else -1
-        start, body, lines = 0, None, 0
+        start, body, header, lines = 0, None, -1, 0
         if not is_blank(self._typed):
             start = text.find(b"\n") + 1
             if start == 0:
@@ -92,7 +98,8 @@ class StopChecker:
             line = text[start : end if end >= 0 else len(text)]
             if not is_blank(line) and not self._is_skipped(line):
                 columns = width(self._typed + line if start == 0 else line)
-                body = columns if body is None else body
+                if body is None:
+                    body, header = self._limits(columns)
                 is_out = columns < body or columns <= header
                 if is_out and end < 0 and self._may_be_label(line):
                     return None
@@ -106,6 +113,17 @@ class StopChecker:
             if lines >= self._max_lines:
                 return end
             start = end + 1
+
+    def _limits(self, columns: int) -> tuple[int, int]:
+        """The body's indentation, and one that is outside whatever brackets say.
+
+        Without a header of its own, a text goes on until it leaves the construct of
+        the anchor.
+        """
+        if self._plan.header is not None:
+            return columns, self._plan.header
+        outer = self._outer if columns > self._outer else self._outer - 1
+        return outer + 1, outer
 
     def _is_skipped(self, line: bytes) -> bool:
         """Whether a line may stand anywhere: a directive or a label."""

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codekv.structure.lines import body_unit
 from codekv.structure.parser import Parser
-from codekv.structure.shape import Shape, body_unit, plan
+from codekv.structure.shape import Shape, plan
 from codekv.text.snapshot import Snapshot
 
 

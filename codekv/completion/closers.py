@@ -1,0 +1,63 @@
+"""Brackets and quotes of an offered text: none too many, none too few.
+
+Weighed against what is open before the cursor and what is closed behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codekv.structure.balance import CLOSER_OF, balance, closer, marks
+
+if TYPE_CHECKING:
+    from codekv.completion.trim_context import TrimContext
+
+
+def extra_closers(text: bytes, context: TrimContext) -> bytes:
+    """Not what closes brackets that the text behind the cursor closes."""
+    plan, head = context.plan, context.head
+    opened: list[bytes] = []
+    last_drop: int | None = None
+    for mark in marks(context.tree.grammar, head + text):
+        if mark.is_open:
+            opened.append(mark.text)
+            continue
+        is_new = mark.byte >= len(head)
+        if opened and closer(opened[-1]) == mark.text:
+            if is_new and len(opened) == plan.wanted:
+                last_drop = mark.byte - len(head)
+            opened.pop()
+        elif is_new:
+            # Nothing is open that this could close.
+            text = text[: mark.byte - len(head)]
+            break
+    return text if len(opened) >= plan.wanted else text[:last_drop]
+
+
+def missing_closers(text: bytes, context: TrimContext) -> bytes:
+    """Give back what was right of the cursor and is still needed."""
+    rest = context.rest.rstrip()
+    if context.plan.end_byte == context.plan.cursor_byte or not rest:
+        return text
+    head, grammar = context.head, context.tree.grammar
+    after_rest = balance(grammar, head + rest).opened
+    after_text = balance(grammar, head + text.rstrip()).opened
+    if _is_in_comment(text, context):
+        return text
+    missing = after_text[len(after_rest) :]
+    if len(context.plan.base) > len(after_rest) and missing:
+        text = text.rstrip() + b"".join(closer(one) for one in reversed(missing))
+    tail = rest[len(rest.rstrip(b",;:")) :]
+    lines = text.rstrip().split(b"\n")
+    if tail and not (lines[0].endswith(tail) or lines[-1].endswith(tail)):
+        text = text.rstrip() + tail
+    return text
+
+
+def _is_in_comment(text: bytes, context: TrimContext) -> bool:
+    """Whether what stands behind the text would be part of its comment."""
+    grammar, head = context.tree.grammar, context.head
+    before = balance(grammar, head + text)
+    if before.opened and before.opened[-1] not in CLOSER_OF:
+        return False
+    return before == balance(grammar, head + text + b"(")

@@ -1,0 +1,62 @@
+"""Where a text was decoded, as the trimming filters see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codekv.structure.balance import CLOSER_OF
+from codekv.structure.lines import line_end, line_start
+
+if TYPE_CHECKING:
+    from codekv.structure.parser import SyntaxTree
+    from codekv.structure.shape import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TrimContext:
+    """Where a text was decoded.
+
+    Attributes:
+        plan: What may be offered at the cursor.
+        special: Texts of the model's special tokens.
+        max_lines: The most lines a text may have.
+        is_cut: Decoding ended at the length limit, so the last line may be half a line.
+        invoked: The user asked for it: even a lone bracket is an answer.
+    """
+
+    tree: SyntaxTree
+    plan: Plan
+    special: tuple[bytes, ...] = ()
+    max_lines: int = 12
+    is_cut: bool = False
+    invoked: bool = False
+
+    @property
+    def typed(self) -> bytes:
+        """The cursor's line up to the cursor."""
+        data, cursor = self.tree.snapshot.data, self.plan.cursor_byte
+        return data[line_start(data, cursor) : cursor]
+
+    @property
+    def rest(self) -> bytes:
+        """The cursor's line from the cursor on."""
+        data, cursor = self.tree.snapshot.data, self.plan.cursor_byte
+        return data[cursor : line_end(data, cursor)]
+
+    @property
+    def head(self) -> bytes:
+        """The text from the anchor to the cursor."""
+        plan = self.plan
+        return self.tree.snapshot.data[plan.anchor_byte : plan.cursor_byte]
+
+    @property
+    def keeps_rest(self) -> bool:
+        """Whether the text is put before the rest of the line, not in its place."""
+        is_kept = self.plan.end_byte == self.plan.cursor_byte
+        return is_kept and bool(self.rest.strip())
+
+    @property
+    def is_in_string(self) -> bool:
+        """Whether the cursor stands in a string."""
+        return bool(self.plan.base) and self.plan.base[-1] not in CLOSER_OF
