@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
     from codekv.engine.worker import Steps
@@ -41,20 +43,28 @@ def load_pipeline(config: Config) -> Steps[tuple[Pipeline, str | None]]:
     from codekv.structure.parser import Parser
 
     kvcache = config.kvcache
-    store = open_store(runtime.spec, config)
+    store = open_store(runtime.spec, config, resolved.folder)
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, kvcache)
     documents = Documents(tokenizer, Parser(), kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config), resolved.notice
 
 
-def open_store(spec: ModelSpec, config: Config) -> BlockStore:
-    """Open the block store that a configuration asks for."""
+def open_store(spec: ModelSpec, config: Config, folder: Path) -> BlockStore:
+    """Open the block store that a configuration asks for.
+
+    Args:
+        spec: The running model.
+        config: Sizes, places and precision.
+        folder: The model's, where its calibrated class table lies.
+    """
     from codekv.config import cache_dir
+    from codekv.model.loader import fingerprint
     from codekv.storage.blockstore import BlockStore, StoreBudget
-    from codekv.storage.plain import plain_codec
+    from codekv.storage.classtable import codec_for, load_table
     from codekv.storage.upkeep import Upkeep
 
     kvcache = config.kvcache
+    table = load_table(folder, fingerprint(folder, "table"))
     budget = StoreBudget(
         kvcache.memory_mb << 20,
         kvcache.disk_mb << 20,
@@ -63,7 +73,7 @@ def open_store(spec: ModelSpec, config: Config) -> BlockStore:
     return BlockStore(
         fingerprint=spec.fingerprint,
         budget=budget,
-        codec=plain_codec("fp16"),
+        codec=codec_for(kvcache.precision, table),
         upkeep=Upkeep.from_config(kvcache),
         kv_shapes=spec.kv_shapes,
     )

@@ -9,6 +9,7 @@ from codekv.completion.prompt import Limits, Place, Prompt, build, pieces
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
 from codekv.engine.idle import Chain
+from codekv.storage.presets import pin_first
 from codekv.structure.anchor import find_anchor
 from codekv.structure.classes import token_classes
 from codekv.structure.shape import Plan, plan
@@ -70,7 +71,6 @@ class TaskMaker:
         place = Place(
             document.snapshot.data,
             document.encoding,
-            document.cuts,
             find_anchor(document.tree, request.cursor_byte),
             request.cursor_byte,
         )
@@ -97,7 +97,7 @@ class TaskMaker:
             document.snapshot.uri,
             (*first, *ids[window:stop]),
             tuple(cut - window + len(first) for cut in (*own, stop)),
-            bytes(len(first)) + classes[window:stop],
+            pin_first(bytes(len(first)) + classes[window:stop]),
             persist,
         )
 

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from codekv.lab.scheme import NUM_SINKS
+from codekv.storage.presets import NUM_SINKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

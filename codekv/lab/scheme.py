@@ -13,8 +13,8 @@ import torch
 
 from codekv.engine.canonical import slice_planes, write_blocks
 from codekv.engine.sequence import LiveSequence
-from codekv.storage.codec import pin_first
 from codekv.storage.hadamard import can_rotate, rotate_heads
+from codekv.storage.presets import pin_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from codekv.storage.tensors import KVTensors
 
     Blocks = Sequence[tuple[int, int]]
-
-NUM_SINKS = 4
 
 
 class Scheme(Protocol):
@@ -63,7 +61,7 @@ class CodecScheme:
 
     def restore(self, runtime: Runtime, kv: KVTensors, text: Text, exact: Exact) -> int:
         """See Scheme."""
-        classes = pin_first(self.classes(text), NUM_SINKS)
+        classes = pin_first(self.classes(text))
         parts, num_bytes = [], 0
         for start, stop in self.blocks(text):
             planes = slice_planes(exact.planes, start, stop)

@@ -18,7 +18,6 @@ from codekv.storage import bits
 from codekv.storage.encoded import EncodedBlock, Planes
 from codekv.storage.hadamard import can_rotate, rotate_heads
 from codekv.storage.layout import HALF, Layout, Matrix, Section, Shapes, make_layout
-from codekv.storage.presets import PINNED
 
 if TYPE_CHECKING:
     from codekv.storage.presets import BitPolicy
@@ -28,12 +27,6 @@ MAX_CHANNELS = 1 << 20
 MAX_ELEMENTS = 1 << 31
 _SMALLEST_SCALE = 2.0**-14  # below this, half precision loses digits
 _LARGEST_HALF = 65504.0
-
-
-def pin_first(classes: bytes, num_tokens: int) -> bytes:
-    """Mark the first tokens of a sequence, which attention leans on, as 16 bit."""
-    pinned = bytes(kind | PINNED for kind in classes[:num_tokens])
-    return pinned + classes[num_tokens:]
 
 
 class ClassCodec:

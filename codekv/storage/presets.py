@@ -20,6 +20,9 @@ NUM_CLASSES = 4
 PINNED = 0x80
 """Bit of a class byte: keep this token in 16 bit, whatever its class."""
 
+NUM_SINKS = 4
+"""Tokens at the start of a sequence that attention leans on; callers pin them."""
+
 LAYOUT_VERSION = 1
 """Part of every fingerprint; raise it when the bytes written change their meaning."""
 
@@ -99,6 +102,12 @@ class BitPolicy:
             return cls(**plain)
         except (TypeError, KeyError, ValueError) as error:
             raise UsageError(f"not a bit policy: {error}") from error
+
+
+def pin_first(classes: bytes, num_tokens: int = NUM_SINKS) -> bytes:
+    """Mark the first tokens of a sequence as 16 bit."""
+    pinned = bytes(kind | PINNED for kind in classes[:num_tokens])
+    return pinned + classes[num_tokens:]
 
 
 def uniform(name: str, key: int, value: int, **more: Any) -> BitPolicy:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codekv.errors import BlockFormatError
-from codekv.storage.codec import ClassCodec, pin_first
+from codekv.storage.codec import ClassCodec
 from codekv.storage.encoded import EncodedBlock
 from codekv.storage.presets import (
     BALANCED,
@@ -16,6 +16,7 @@ from codekv.storage.presets import (
     SEED,
     SMALL,
     BitPolicy,
+    pin_first,
     uniform,
     with_heads,
 )

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from codekv.errors import BlockFormatError
-from codekv.storage.codec import ClassCodec, pin_first
+from codekv.storage.codec import ClassCodec
 from codekv.storage.encoded import EncodedBlock
 from codekv.storage.entropy import DiskForm
-from codekv.storage.presets import BALANCED, SEED, SMALL, with_heads
+from codekv.storage.presets import BALANCED, SEED, SMALL, pin_first, with_heads
 
 SHAPES = ((2, 16, 16), (1, 24, 16), (2, 16, 16))
 POLICIES = (BALANCED, SMALL, SEED, with_heads(SMALL, ((1, 0),)))
