@@ -65,6 +65,8 @@ class Pipeline:
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
         prepared = self._affordable(request, document)
+        if request.max_items > 1:
+            return (yield from self._several(request, prepared, submitted))
         out = Decoded()
         try:
             outcome = yield from self.engine.answer(prepared.task, out)
@@ -83,6 +85,25 @@ class Pipeline:
             queue=(started - submitted) * 1e3,
         )
         return replace(completion, timing=timing)
+
+    def _several(
+        self, request: Request, prepared: Prepared, submitted: float
+    ) -> Steps[Completion]:
+        """Answer with several different items."""
+        outcomes = yield from self.engine.candidates(prepared.task, request.max_items)
+        found = [self._completion(request, prepared, outcome) for outcome in outcomes]
+        different = {c.items[0].text: c.items[0] for c in reversed(found) if c.items}
+        first = outcomes[0] if outcomes else None
+        timing = Timing(
+            total=(time.perf_counter() - submitted) * 1e3,
+            prefill=first.prefill_ms if first else 0.0,
+            decode=first.decode_ms if first else 0.0,
+        )
+        if not found:
+            return self._nothing("dead-end", submitted)
+        items = tuple(reversed(different.values()))
+        reason = "" if items else found[0].reason
+        return replace(found[0], items=items, reason=reason, timing=timing)
 
     def prepare(self, request: Request) -> Steps[int]:
         """Idle: make the full prompt of a request ready and exact."""

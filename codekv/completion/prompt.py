@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Encoding, Fim, Tokenizer
 
 CLOSERS = frozenset(b")]}>\"'`,;: \t")
+NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
 MAX_HEALED_TOKENS = 3
 
 
@@ -77,14 +78,12 @@ class Place:
     Attributes:
         data: The document's bytes.
         encoding: Tokens of all of `data`.
-        cuts: Ascending token indices at which blocks begin, 0 included.
         anchor_byte: A line start at or before the cursor's line.
         cursor_byte: The cursor.
     """
 
     data: bytes
     encoding: Encoding
-    cuts: Sequence[int]
     anchor_byte: int
     cursor_byte: int
 
@@ -104,7 +103,8 @@ def _fill_in_middle(
     encoding = place.encoding
     anchor_byte = _bounded_anchor(place, limits)
     anchor, middle_byte = _boundary_before(encoding, anchor_byte)
-    window = window_start(anchor, place.cuts, limits.prefix - limits.prefix // 4)
+    room = limits.prefix - limits.prefix // 4
+    window = window_start(place.data, encoding, anchor, room)
     writer = _Writer()
     writer.add((fim.prefix,))
     writer.add(encoding.ids[window:anchor], window)
@@ -126,8 +126,7 @@ def _left_to_right(
     text = place.data[middle_byte : place.cursor_byte]
     ids, need = healed(tokenizer.encode(text), text, heal)
     room = limits.max_length - limits.output - 1
-    window = window_start(anchor + len(ids), place.cuts, room)
-    window = min(window, anchor)
+    window = window_start(place.data, encoding, anchor, room - len(ids))
     writer = _Writer()
     if tokenizer.bos_id is not None:
         writer.add((tokenizer.bos_id,))
@@ -165,22 +164,26 @@ def pieces(prompt: Prompt, cuts: Sequence[int], ids: Sequence[int]) -> list[Piec
     return found
 
 
-def window_start(end: int, cuts: Sequence[int], room: int) -> int:
+def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
     """First document token of a prefix that ends at token `end`.
 
-    Moves rarely and only to a block's beginning: the start is taken from a grid of a
-    quarter of `room`, so that typing moves it once in so many tokens, and it depends
-    on the text alone, not on how the cursor came there.
+    Moves rarely and only to the beginning of a line, a top-level one if one is near:
+    the start is taken from a grid of a quarter of `room`, so that typing moves it once
+    in so many tokens. It depends on the text alone, not on how the text came to be.
     """
     if end <= room:
         return 0
     stride = max(room // 4, 1)
     least = -(-(end - room) // stride) * stride
-    i = bisect_left(cuts, least)
-    # One huge block must not empty the window: then cut inside it.
-    if i < len(cuts) and cuts[i] < end - stride:
-        return cuts[i]
-    return min(least, end)
+    best = None
+    for token in range(least, min(least + stride, end)):
+        start = encoding.ends[token - 1]
+        if data[start - 1 : start] != b"\n":
+            continue
+        best = token if best is None else best
+        if start < len(data) and data[start] not in NOT_TOP_LEVEL:
+            return token
+    return min(least, end) if best is None else best
 
 
 def suffix_start(data: bytes, cursor_byte: int) -> int:
@@ -278,12 +281,16 @@ def _add_suffix(writer: _Writer, place: Place, tokenizer: Tokenizer, room: int) 
         room -= len(ids)
     stop = min(token + room, len(encoding.ids))
     if stop < len(encoding.ids):
-        i = bisect_right(place.cuts, stop) - 1
-        # End with a whole block if that does not waste half of the room.
-        if i >= 0 and place.cuts[i] > token + room // 2:
-            stop = place.cuts[i]
+        # Half a line at the end would only mislead; half of the room may be spent.
+        while stop > token + room // 2 and not _ends_line(place, stop):
+            stop -= 1
     if stop > token:
         writer.add(encoding.ids[token:stop], token)
+
+
+def _ends_line(place: Place, token: int) -> bool:
+    end = place.encoding.ends[token - 1]
+    return place.data[end - 1 : end] == b"\n"
 
 
 def _add_middle(

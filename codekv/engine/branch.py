@@ -114,15 +114,10 @@ class Brancher:
         return len(out.tokens) < options.max_tokens
 
 
-def most_likely(row: Tensor, allowed: Tensor | None, count: int) -> list[int]:
-    """The `count` likeliest first tokens, likeliest first, among the allowed ones."""
+def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:
+    """The `count` likeliest first tokens, likeliest first, among the allowed ids."""
     if allowed is None:
         return [int(token) for token in row.topk(min(count, row.numel())).indices]
-    scores = row[allowed]
-    order = scores.topk(min(count, scores.numel())).indices
-    return [int(token) for token in allowed[order]]
-
-
-def as_ids(allowed: object, device: torch.device) -> Tensor:
-    """Vocabulary ids as an index tensor."""
-    return torch.as_tensor(allowed, dtype=torch.long, device=device)
+    ids = torch.as_tensor(allowed, dtype=torch.long, device=row.device)
+    order = row[ids].topk(min(count, ids.numel())).indices
+    return [int(token) for token in ids[order]]

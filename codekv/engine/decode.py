@@ -40,6 +40,9 @@ class Vocab(Protocol):
         Anything `torch.as_tensor` takes.
         """
 
+    def starting_with(self, need: bytes) -> Any:
+        """Ids whose bytes start with `need`."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:

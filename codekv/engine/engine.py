@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.engine.branch import Brancher, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
@@ -104,6 +105,8 @@ class Engine:
             runtime, store, kvcache.reuse == "moved", kvcache.repair_tokens
         )
         self._decoder = Decoder(runtime, vocab, token_bytes, DraftPolicy())
+        self._brancher = Brancher(runtime, token_bytes)
+        self._vocab = vocab
         self._index = NgramIndex()
 
     def num_missing(self, task: Task) -> int:
@@ -135,6 +138,29 @@ class Engine:
         self.speed.note_decode(out.num_steps, outcome.decode_ms)
         self.chains.ms_per_token = self.speed.ms_per_token
         return outcome
+
+    def candidates(self, task: Task, count: int) -> Steps[list[Outcome]]:
+        """Decode up to `count` continuations that differ in their first token.
+
+        They share the prompt's slots and grow side by side; the first one is what
+        greedy decoding gives, unless the healed word needs several tokens.
+        """
+        started = time.perf_counter()
+        seq, row, reuse = yield from self._fill(task)
+        filled = time.perf_counter()
+        need = task.options.need
+        allowed = self._vocab.starting_with(need) if need else None
+        starts = [[token] for token in most_likely(row, allowed, count)]
+        branches = yield from self._brancher.decode(
+            seq, row, starts, task.options, task.stop
+        )
+        if branches:
+            self._brancher.keep(seq, branches[0])
+        ended = time.perf_counter()
+        return [
+            Outcome(branch.out, reuse, (filled - started) * 1e3, (ended - filled) * 1e3)
+            for branch in branches
+        ]
 
     def prepare(self, task: Task) -> Steps[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""

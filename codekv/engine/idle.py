@@ -135,6 +135,8 @@ def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[
         How many tokens were computed.
     """
     computed = 0
+    if (common := seq.common_prefix(tokens)) < len(tokens):
+        seq.crop(common)
     seq.reserve(len(tokens))
     while seq.common_prefix(tokens) >= (start := min(seq.num_exact, len(tokens))):
         if start >= len(tokens):

@@ -188,12 +188,16 @@ class Prefill:
     ) -> dict[int, BlockRef]:
         """A reference per piece's start; the chain starts at the first token."""
         refs: dict[int, BlockRef] = {}
+        # What stands before the first whole block is the chain's root, as it is in
+        # the chains that idle work computes.
+        reached = next((piece.start for piece in pieces if piece.is_whole), -1)
         parent: ChainKey | None = None
-        reached = 0
+        if reached > 0:
+            parent = self._store.ref(None, tokens[:reached]).chain
         for piece in pieces:
-            if parent is None and reached == 0 and piece.start > 0:
-                parent = self._store.ref(None, tokens[: piece.start]).chain
-                reached = piece.start
+            if piece.start < reached:
+                refs[piece.start] = self._store.ref(NO_PARENT, piece.block)
+                continue
             ref = self._store.ref(parent, piece.block)
             refs[piece.start] = ref
             if piece.start == reached and piece.is_whole:

@@ -1,0 +1,185 @@
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from codekv.completion.api import Request, Trigger
+from codekv.completion.document import Documents
+from codekv.completion.pipeline import Pipeline
+from codekv.config import Config, apply
+from codekv.engine.engine import Engine
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import plain_codec
+from codekv.structure.parser import Parser
+from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.text.snapshot import Snapshot
+
+SOURCE = b'''import os
+
+class Shop:
+    """A shop."""
+
+    def price(self, item):
+        # look it up
+        return self.items[item]
+
+    def total(self, cart):
+        return sum(self.price(i) for i in cart)
+
+def main():
+    shop = Shop()
+    print(shop.total([]))
+'''
+
+
+def finish(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def make(**settings_) -> Pipeline:
+    values = {
+        "kvcache": {"max_length": 400, "chunk_size": 64, "reuse": "exact"},
+        "completion": {"max_tokens": 8, "suffix_tokens": 60},
+    }
+    for section, more in settings_.items():
+        values[section] = values.get(section, {}) | more
+    config, problems = apply(Config(), values, "test")
+    assert not problems
+    runtime, tokenizer = TinyRuntime(), ByteTokenizer()
+    # Half a line of random bytes is no text; an alphabet that types makes it one.
+    store = BlockStore(
+        fingerprint="t", budget=StoreBudget(64 << 20), codec=plain_codec("fp32")
+    )
+    vocab = Letters()
+    engine = Engine(runtime, vocab, tokenizer.token_bytes, store, config.kvcache)
+    engine.speed.ms_per_token = 0.001
+    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    return Pipeline(engine, tokenizer, documents, config)
+
+
+class Letters(ByteTokenizer):
+    def starting_with(self, need):
+        return self.allowed(need)
+
+
+def ask(pipeline, data, cursor, version=0, **more):
+    snapshot = Snapshot("t.py", version, "python", data)
+    request = Request(snapshot, cursor, Trigger.INVOKED, **more)
+    return request, finish(pipeline.complete(request, time.perf_counter()))
+
+
+@st.composite
+def edits(draw):
+    return draw(
+        st.lists(
+            st.tuples(
+                st.floats(0, 1),
+                st.integers(0, 12),
+                st.sampled_from(
+                    [b"", b"x", b"\n", b"    y = 1\n", b"(", b"def g():\n"]
+                ),
+                st.sampled_from(["ask", "ask", "ask", "prepare", "warm", "drop"]),
+            ),
+            min_size=1,
+            max_size=5,
+        )
+    )
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(edits())
+def test_any_history_answers_like_a_fresh_start(steps) -> None:
+    pipeline, data = make(), SOURCE
+    for version, (where, cut, text, action) in enumerate(steps):
+        at = int(where * len(data))
+        data = data[:at] + text + data[at + cut :]
+        cursor = at + len(text)
+        snapshot = Snapshot("t.py", version, "python", data)
+        request = Request(snapshot, cursor, Trigger.INVOKED)
+        if action == "prepare":
+            finish(pipeline.prepare(request))
+        elif action == "warm":
+            finish(pipeline.warm(snapshot, persist=False))
+        elif action == "drop":
+            dropped = pipeline.complete(request, 0.0)
+            for _ in range(3):
+                next(dropped, None)
+            dropped.close()
+        _, mine = ask(pipeline, data, cursor, version)
+        _, fresh = ask(make(), data, cursor, version)
+
+        assert [i.text for i in mine.items] == [i.text for i in fresh.items]
+        assert mine.tokens.context == fresh.tokens.context
+        assert mine.tokens.moved == 0
+
+
+def test_typing_computes_a_token_or_two() -> None:
+    pipeline = make()
+    at = SOURCE.index(b"        # look")
+    typed = b"        value = item"
+    costs = []
+    for end in range(1, len(typed) + 1):
+        data = SOURCE[:at] + typed[:end] + b"\n" + SOURCE[at:]
+        _, completion = ask(pipeline, data, at + end, end)
+        costs.append(completion.tokens.computed)
+
+    assert max(costs[1:]) <= 2
+
+
+def test_edit_above_moves_the_blocks_below() -> None:
+    pipeline = make(kvcache={"reuse": "moved", "repair_tokens": 2})
+    snapshot = Snapshot("t.py", 0, "python", SOURCE)
+    finish(pipeline.warm(snapshot, persist=False))
+    at = SOURCE.index(b"class")
+    data = SOURCE[:at] + b"def new():\n    return 1\n\n" + SOURCE[at:]
+    cursor = data.index(b"    print")
+    _, completion = ask(pipeline, data, cursor, 1)
+
+    assert completion.tokens.moved > completion.tokens.context // 4
+    request = Request(Snapshot("t.py", 1, "python", data), cursor, Trigger.INVOKED)
+    finish(pipeline.prepare(request))
+    _, again = ask(pipeline, data, cursor, 1)
+    assert again.tokens.moved == 0
+    assert again.tokens.exact >= again.tokens.context - 1
+
+
+def test_tight_budget_shrinks_the_context_and_idle_time_completes_it() -> None:
+    pipeline = make(completion={"latency_budget_ms": 20})
+    pipeline.engine.speed.ms_per_token = 1.0
+    cursor = len(SOURCE)
+    request, quick = ask(pipeline, SOURCE, cursor)
+    finish(pipeline.prepare(request))
+    _, full = ask(pipeline, SOURCE, cursor)
+
+    assert quick.tokens.context < full.tokens.context
+    assert full.tokens.computed <= 1
+
+
+def test_candidates_differ() -> None:
+    pipeline = make()
+    cursor = SOURCE.index(b"item]")
+    _, completion = ask(pipeline, SOURCE, cursor, max_items=3)
+
+    texts = [item.text for item in completion.items]
+    assert len(texts) == len(set(texts))
+
+
+def test_speculation_answers_the_accepted_text() -> None:
+    pipeline = make(completion={"multiline": "always"})
+    for at in range(100, len(SOURCE), 7):
+        request, completion = ask(pipeline, SOURCE, at)
+        if completion.items:
+            break
+    else:
+        pytest.fail("the tiny model offered nothing anywhere")
+    ahead, found = finish(pipeline.speculate(request, completion.items[0]))
+    same = replace(ahead, snapshot=replace(ahead.snapshot, version=9))
+    fresh = finish(make(completion={"multiline": "always"}).complete(same, 0.0))
+
+    assert [i.text for i in found.items] == [i.text for i in fresh.items]
