@@ -112,11 +112,15 @@ async def resolve(server: Server, question: Question) -> list[Offer] | None:
 
 
 async def _ask_service(server: Server, question: Question) -> Completion:
-    if question.wait:
-        await asyncio.sleep(question.wait)
     service = server.host.service
     if service is None:
         return _NOTHING
+    if question.wait:
+        # What is known already is told at once, or shown text would flicker.
+        known = service.peek(question.request)
+        if known is not None:
+            return known
+        await asyncio.sleep(question.wait)
     started = server.now()
     working = asyncio.get_running_loop().call_later(0.1, server.host.notify)
     try:

@@ -63,13 +63,13 @@ def run_tcp(load: Callable[[], ServiceFactory], address: str, token: str | None)
         UsageError: The address is no address, or reachable from other machines
             while there is no token.
     """
-    configure_logging(Config())
     host_name, port = parse_address(address)
     if token is None and not is_loopback(host_name):
         raise UsageError(
             f"{host_name} can be reached from other machines; set server.tcp_token"
             " or listen on 127.0.0.1"
         )
+    configure_logging(Config())
     try:
         asyncio.run(_serve_tcp(Host(load), host_name, port, token))
     except KeyboardInterrupt:

@@ -191,6 +191,12 @@ class CompletionService(Protocol):
     def document_focused(self, uri: str | None) -> None:
         """Note which document the user looks at."""
 
+    def peek(self, request: Request) -> Completion | None:
+        """Answer one request at once if that needs no model; else None.
+
+        For callers that wait for a pause in the typing before they ask for work.
+        """
+
     async def complete(self, request: Request) -> Completion:
         """Answer one request.
 

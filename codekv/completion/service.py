@@ -95,15 +95,24 @@ class Service:
             if document is not None:
                 self.document_changed(document.snapshot)
 
+    def peek(self, request: Request) -> Completion | None:
+        """Answer at once if that needs no model; see `CompletionService.peek`."""
+        started = time.perf_counter()
+        if request.selected is not None:
+            inner = self.peek(as_if_selected(request))
+            return None if inner is None else with_selection(inner, request)
+        known = self._without_model(request)
+        return None if known is None else self._done(known, started)
+
     async def complete(self, request: Request) -> Completion:
         """Answer one request; see `CompletionService.complete`."""
         started = time.perf_counter()
         if request.selected is not None:
             inner = await self.complete(as_if_selected(request))
             return with_selection(inner, request)
-        known = self._without_model(request)
+        known = self.peek(request)
         if known is not None:
-            return self._done(known, started)
+            return known
         assert self._pipeline is not None
         pipeline = self._pipeline
         job = self._worker.submit(

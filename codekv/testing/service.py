@@ -67,7 +67,9 @@ class Script:
         import_ms: How long importing the service keeps its thread busy.
         load_ms: How long the model loads after the start.
         load_error: Loading fails with this message instead.
+        notice: What the status says once the model is loaded.
         close_ms: How long closing takes.
+        types_through: Whether the rest of an offer is answered without work.
         journal: A file that gets one line of JSON for every call, or None.
     """
 
@@ -75,7 +77,9 @@ class Script:
     import_ms: float = 0.0
     load_ms: float = 0.0
     load_error: str = ""
+    notice: str = ""
     close_ms: float = 0.0
+    types_through: bool = False
     journal: str | None = None
 
     @classmethod
@@ -116,6 +120,7 @@ class ScriptedService:
         self._paused = False
         self._working = 0
         self._last: Completion | None = None
+        self._offered = b""
         self._ids = itertools.count(1)
         self._open: set[str] = set()
 
@@ -152,13 +157,27 @@ class ScriptedService:
         self._count("focused" if uri else "unfocused")
         self._note("focused", uri=uri)
 
-    async def complete(self, request: Request) -> Completion:
-        """Give the next scripted answer."""
-        self._note_request(request)
+    def peek(self, request: Request) -> Completion | None:
+        """Answer along the last offer, or that there will be none."""
         if self._paused:
             return Completion(source=Source.NONE, reason="paused")
         if not self._loaded.is_set():
             return Completion(source=Source.NONE, reason="loading")
+        before = request.snapshot.data[: request.cursor_byte]
+        if not self.script.types_through or not self._offered.startswith(before):
+            return None
+        rest = self._offered[len(before) :].decode()
+        self._count("typed_through")
+        cursor = request.cursor_byte
+        item = Item(f"c-{next(self._ids)}", rest, cursor, cursor)
+        return Completion((item,) if rest else (), source=Source.TYPED_THROUGH)
+
+    async def complete(self, request: Request) -> Completion:
+        """Give the next scripted answer."""
+        self._note_request(request)
+        known = self.peek(request)
+        if known is not None:
+            return known
         answer = next(self._answers)
         started = time.monotonic()
         await self._work(answer, request, started)
@@ -172,6 +191,8 @@ class ScriptedService:
             reason=answer.reason,
         )
         self._last = completion
+        data, cursor = request.snapshot.data, request.cursor_byte
+        self._offered = data[:cursor] + answer.text.encode()
         return completion
 
     def feedback(self, item_id: str, kind: Feedback, accepted_bytes: int = 0) -> None:
@@ -192,7 +213,8 @@ class ScriptedService:
         if self._paused:
             state = State.PAUSED
         metrics = {**self.counts, "open": float(len(self._open))}
-        return Status(state, "scripted", "", self._last, metrics)
+        notice = self.script.notice if self._loaded.is_set() else ""
+        return Status(state, "scripted", notice, self._last, metrics)
 
     def clear_cache(self) -> None:
         """Count."""

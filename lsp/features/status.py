@@ -77,7 +77,7 @@ class _Reporter:
         self._server = server
         self._told: dict[str, Any] | None = None
         self._has_bar = False
-        self._told_failure: str | None = None
+        self._told_message = ""
 
     def changed(self) -> None:
         """Look at the state and tell the client if it is a new one."""
@@ -88,19 +88,19 @@ class _Reporter:
         if report != self._told:
             self._told = report
             self._server.protocol.notify("codekv/didChangeStatus", report)
-        self._tell_failure(status)
+        self._tell_user(status)
         if status.state is State.LOADING and not self._has_bar:
             self._has_bar = True
             self._server.spawn(self._show_progress())
 
-    def _tell_failure(self, status: Status) -> None:
-        """Say once why there will be no completions: only the user can mend that."""
-        failure = status.message if status.state is State.ERROR else None
-        if failure is not None and failure != self._told_failure:
+    def _tell_user(self, status: Status) -> None:
+        """Say once what only the user can mend: no model, or not the one wanted."""
+        if status.message and status.message != self._told_message:
+            text = f"codekv: {status.message}"
             self._server.window_show_message(
-                types.ShowMessageParams(types.MessageType.Warning, f"codekv: {failure}")
+                types.ShowMessageParams(types.MessageType.Warning, text)
             )
-        self._told_failure = failure
+        self._told_message = status.message
 
     async def _show_progress(self) -> None:
         server = self._server

@@ -87,3 +87,13 @@ def test_requests_before_initialize_and_after_shutdown_are_refused(stage):
     assert late["error"]["code"] == -32600
     client.notify("exit")
     assert client.wait() == 0
+
+
+def test_a_notice_of_the_service_is_shown_once(stage):
+    editor = stage(notice="the small model is used: no network")
+    editor.open(URI, "x = ")
+    editor.complete(URI)
+    editor.complete(URI)
+    messages = editor.client.notifications["window/showMessage"]
+    wanted = "codekv: the small model is used: no network"
+    assert [each["message"] for each in messages] == [wanted]

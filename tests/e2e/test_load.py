@@ -159,3 +159,25 @@ def test_an_idle_server_uses_no_processor_time(stage):
         editor.client.wait_for(lambda: False, "nothing", 2.0)
     assert sum(process.cpu_times()[:2]) - before < 0.1
     assert os.getpid() != process.pid
+
+
+@pytest.mark.parametrize("client", ["vscode_9", "vscode_10", "neovim_0_12"])
+def test_typing_along_an_offer_is_answered_at_once_without_work(stage, client):
+    editor = stage(
+        Answer("price * 2"),
+        client=client,
+        types_through=True,
+        options={"completion": {"debounce_ms": 60_000}},
+    )
+    editor.open(URI, "x = ")
+    automatic = 1 if client == "vscode_9" else 2
+    assert editor.complete(URI)["items"][0]["insertText"] == "price * 2"
+    rest = "price * 2"
+    for length in (1, 1, 3, 2, 1):
+        typed, rest = rest[:length], rest[length:]
+        end = len(editor.texts[URI])
+        editor.replace(URI, end, end, typed)
+        items = editor.complete(URI, triggerKind=automatic)["items"]
+        assert [item["insertText"] for item in items] == [rest]
+        assert editor.accepted(URI, items[0]) == "x = price * 2"
+    assert editor.status()["metrics"]["generations"] == 1
