@@ -11,6 +11,7 @@ from importlib import import_module
 
 import click
 
+from codekv import __version__
 from codekv.errors import CodekvError, UsageError
 
 COMMANDS: dict[str, str] = {
@@ -52,7 +53,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
 )
-@click.version_option(package_name="codekv")
+@click.version_option(__version__)
 def cli() -> None:
     """Code completion on your own machine, with a KV cache that follows the code."""
 

@@ -163,7 +163,8 @@ def _find(
         if not entry and not _HUB_ID.fullmatch(name):
             raise unknown_model(name, _stored_names()) from None
         if not may_pull:
-            raise
+            line = f"no model {name!r} here; run: codekv model pull {name}"
+            raise ModelNotFoundError(line) from None
     return obtain(name, progress, sources)
 
 

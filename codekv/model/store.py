@@ -15,9 +15,10 @@ import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from codekv import __version__
 from codekv.config import data_dir
 from codekv.errors import (
     CodekvError,
@@ -40,7 +41,7 @@ TOKENIZER = "tokenizer.json"
 MANIFEST = "manifest.json"
 
 _PARTIAL = ".partial-"
-_LIBRARIES = ("codekv", "gguf", "numpy", "safetensors", "tokenizers", "torch")
+_LIBRARIES = ("gguf", "numpy", "safetensors", "tokenizers", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,15 +264,9 @@ def _manifest(
         "source_sha256": sha256,
         "family": config["model_type"],
         "files": files,
-        "versions": {library: _version(library) for library in _LIBRARIES},
+        "versions": {"codekv": __version__}
+        | {library: version(library) for library in _LIBRARIES},
     }
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"
 
 
 def _put_in_place(partial: Path, folder: Path) -> None:
