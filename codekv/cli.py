@@ -75,6 +75,9 @@ def run(arguments: list[str] | None = None) -> int:
         # The reader of our output is gone: there is nobody to tell.
         sys.stderr.close()
         return EXIT_FAILED
+    except OSError as error:
+        # A file or folder of the user's that no command had a better line for.
+        return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
     # click returns the code given to `Context.exit`, and a command's own result.
     return result if isinstance(result, int) else 0
 

@@ -8,6 +8,7 @@ small model, visibly.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from codekv.model.store import StoredModel
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(/[\w./-]+\.gguf)?", re.ASCII)
-_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,9 @@ def add(
         ModelFormatError: It is not a model this program can run.
         StorageError: The disk is full or cannot be written.
     """
-    path = path.expanduser()
-    if not path.exists():
-        raise ModelNotFoundError(f"there is no file or folder {path}")
-    path = path.resolve()
+    path = _existing(path)
     name = name or _path_name(path)
-    if not _NAME.fullmatch(name) or name.startswith("."):
+    if not store.is_name(name):
         raise UsageError(f"{name!r} cannot be a model's name; use letters, digits, .-_")
     progress = progress or Quiet()
     source = _path_source(path)
@@ -150,7 +147,7 @@ def _find(
     name: str, may_pull: bool, progress: Progress, sources: Sources | None
 ) -> StoredModel:
     if _looks_like_path(name):
-        return _from_path(Path(name).expanduser(), progress)
+        return _from_path(Path(name), progress)
     entry = find_entry(name)
     in_store = entry.name if entry else _store_name(name)
     try:
@@ -170,9 +167,7 @@ def _find(
 
 def _from_path(path: Path, progress: Progress) -> StoredModel:
     """The store's copy of a local model, made anew when the files have changed."""
-    if not path.exists():
-        raise ModelNotFoundError(f"model.name: there is no file or folder {path}")
-    path = path.resolve()
+    path = _existing(path)
     name = _path_name(path)
     try:
         stored = store.open_model(name)
@@ -197,23 +192,43 @@ def _small_instead(
     return ResolvedModel(stored.folder, stored.name, notice)
 
 
+def _existing(path: Path) -> Path:
+    """The absolute path of something that can be read.
+
+    Raises:
+        ModelNotFoundError: There is nothing.
+        ModelFormatError: It cannot be read.
+    """
+    try:
+        path = path.expanduser().resolve(strict=True)
+        if path.is_dir():
+            next(path.iterdir(), None)
+        else:
+            path.open("rb").close()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ModelNotFoundError(f"there is no file or folder {path}") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        shown = str(path)[:120]
+        raise ModelFormatError(f"{shown!r} cannot be read ({reason})") from error
+    return path
+
+
 def _looks_like_path(name: str) -> bool:
     if name.startswith(("/", "~", ".")) or Path(name).is_absolute():
         return True
     if name.endswith(".gguf") and not _HUB_ID.fullmatch(name):
         return True
-    return (
-        find_entry(name) is None
-        and ("/" in name or "\\" in name)
-        and Path(name).exists()
-    )
+    if find_entry(name) or not ("/" in name or "\\" in name):
+        return False
+    return os.path.exists(name)  # noqa: PTH110 - unlike pathlib's it never raises
 
 
 def _path_name(path: Path) -> str:
     """Readable, and distinct for files of one name in different folders."""
     stem = path.stem if path.is_file() else path.name
     stem = re.sub(r"[^\w.-]+", "-", stem, flags=re.ASCII).strip(".-") or "model"
-    return f"{stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    return f"{stem[:100]}-{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
 
 
 def _path_source(path: Path) -> str:

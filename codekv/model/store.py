@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ TOKENIZER = "tokenizer.json"
 MANIFEST = "manifest.json"
 
 _PARTIAL = ".partial-"
+_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+_LONGEST = 160
 _LIBRARIES = ("gguf", "numpy", "safetensors", "tokenizers", "torch")
 
 
@@ -70,6 +73,11 @@ def models_dir() -> Path:
     return data_dir() / "models"
 
 
+def is_name(name: str) -> bool:
+    """Whether a model may be called so: it becomes the name of a folder."""
+    return len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
+
+
 def list_models() -> list[StoredModel]:
     """Every usable model in the store, by name."""
     root = models_dir()
@@ -96,10 +104,10 @@ def open_model(name: str) -> StoredModel:
         ModelFormatError: Its folder is damaged or of another layout.
     """
     folder = models_dir() / name
-    if not (folder / MANIFEST).is_file():
-        raise ModelNotFoundError(
-            f"no model {name!r} here; run: codekv model pull {name}"
-        )
+    if not is_name(name) or not (folder / MANIFEST).is_file():
+        shown = name[:80]
+        line = f"no model {shown!r} here; run: codekv model pull {shown}"
+        raise ModelNotFoundError(line)
     manifest = _read_manifest(folder)
     for file, facts in manifest["files"].items():
         path = folder / file
