@@ -32,9 +32,6 @@ export function deactivate(): Promise<void> | undefined {
 }
 
 async function changed(event: vscode.ConfigurationChangeEvent, running: Server): Promise<void> {
-  if (event.affectsConfiguration('codekv.command')) {
-    await running.restart();
-  } else if (event.affectsConfiguration('codekv')) {
-    await running.pushSettings();
-  }
+  // The server's own options reach it by themselves: it has asked to be told of them.
+  if (event.affectsConfiguration('codekv.command')) { await running.restart(); }
 }

@@ -44,7 +44,7 @@ export class Server implements vscode.Disposable {
   }
 
   /** Sends the user's settings; without a server there is nothing to do. */
-  async pushSettings(): Promise<void> {
+  private async pushSettings(): Promise<void> {
     if (this.client?.isRunning()) {
       const settings = { codekv: serverSettings(this.context) };
       await this.client.sendNotification('workspace/didChangeConfiguration', { settings });

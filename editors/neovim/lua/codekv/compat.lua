@@ -28,6 +28,13 @@ function M.cancel(client, id)
   return client.cancel_request(id)
 end
 
+function M.is_stopped(client)
+  if has_methods then
+    return client:is_stopped()
+  end
+  return client.is_stopped()
+end
+
 function M.stop(client)
   if has_methods then
     return client:stop()

@@ -1,4 +1,5 @@
--- The language server: started once per root, attached to the buffers that want it.
+-- The language server: one for all roots, since each holds a model in memory; attached
+-- to the buffers that want it.
 local compat = require('codekv.compat')
 local config = require('codekv.config')
 local status = require('codekv.status')
@@ -24,7 +25,22 @@ local function focus(client, buf)
   compat.notify(client, 'textDocument/didFocus', { textDocument = { uri = vim.uri_from_bufnr(buf) } })
 end
 
+--- Tell a running server of another root.
+local function add_root(client, root)
+  local uri = vim.uri_from_fname(root)
+  local folders = client.workspace_folders or {}
+  for _, folder in ipairs(folders) do
+    if folder.uri == uri then
+      return
+    end
+  end
+  local added = { uri = uri, name = root }
+  client.workspace_folders = vim.list_extend(folders, { added })
+  compat.notify(client, 'workspace/didChangeWorkspaceFolders', { event = { added = { added }, removed = {} } })
+end
+
 local function on_attach(client, buf)
+  add_root(client, root_of(buf))
   require('codekv.engine').current().attach(client, buf)
   require('codekv.keys').attach(buf)
   if vim.api.nvim_get_current_buf() == buf then
@@ -96,7 +112,12 @@ function M.start(buf)
     on_init = on_init,
     on_attach = on_attach,
     on_exit = on_exit,
-  }, { bufnr = buf })
+  }, {
+    bufnr = buf,
+    reuse_client = function(client)
+      return client.name == NAME and not compat.is_stopped(client)
+    end,
+  })
 end
 
 function M.start_for_open_buffers()

@@ -1,0 +1,100 @@
+"""Real editors for tests: installed on demand, one session of each, never skipped
+for any other reason than that a registry does not deliver."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from codekv.testing.service import read_journal
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TOOLS = ROOT / ".tools"
+IMAGES = ROOT / "docs" / "images"
+
+RULES = [
+    {"after": "    ret", "text": "urn a + b", "others": ["urn a - b", "urn a * b"]},
+    {"after": "print(", "text": '"hi", x)'},
+    {"after": "größe = ", "text": "länge * 2  # 𝛑r²"},
+    {"after": "漢字 = ", "text": "日本語ひらがな + 1"},
+    {"after": "if x:", "text": "\n        y = 1\n        z = 2"},
+    {"after": "\tif t:", "text": "\n\t\treturn t"},
+    {"after": "é = so", "text": "rted(x)", "from_line_start": True},
+]
+
+
+def until(what, condition, seconds=8.0):
+    """Wait for a condition and give what it gave."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited {seconds} s for {what}")
+
+
+class Backend:
+    """A scripted server to be started by an editor, and what happened in it."""
+
+    def __init__(self, home, load_ms=0):
+        self._journal = home / "journal.jsonl"
+        self._num_old = 0
+        rules = home / "rules.json"
+        values = {"rules": RULES, "journal": str(self._journal), "load_ms": load_ms}
+        rules.write_text(json.dumps(values), "utf-8")
+        self.command = [sys.executable, str(HERE / "ruled_server.py"), str(rules)]
+        self.env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        for kind in ("CONFIG", "CACHE", "DATA", "STATE"):
+            self.env[f"XDG_{kind}_HOME"] = str(home / "xdg" / kind.lower())
+
+    def forget(self):
+        """Look only at what happens from now on."""
+        self._num_old = len(read_journal(self._journal))
+
+    def events(self, kind):
+        new = read_journal(self._journal)[self._num_old :]
+        return [each for each in new if each["event"] == kind]
+
+    def wait_for_feedback(self, **wanted):
+        """Wait until an item's feedback has these values."""
+
+        def found():
+            return any(wanted.items() <= e.items() for e in self.events("feedback"))
+
+        until(f"feedback {wanted}", found)
+
+
+def install(part):
+    """Run the install script, which does nothing where all is there."""
+    log = TOOLS / f"install-{part}.log"
+    TOOLS.mkdir(exist_ok=True)
+    with log.open("w", encoding="utf-8") as out:
+        command = [str(HERE / "install.sh"), part]
+        env = {**os.environ, "PYTHON": sys.executable}
+        done = subprocess.run(command, stdout=out, stderr=out, env=env, check=False)
+    if done.returncode != 0:
+        last = log.read_text("utf-8").strip().splitlines()[-1:]
+        reason = f"{part} could not be installed: {last}"
+        if os.environ.get("CODEKV_EDITORS") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def backend_factory():
+    return Backend
+
+
+@pytest.fixture(scope="session")
+def installer():
+    return install
+
+
+@pytest.fixture(scope="session")
+def waiter():
+    return until
