@@ -41,7 +41,10 @@ def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
 
     Lines inside strings stay as they are, and so does text of an unknown language.
     """
-    if tree.grammar is None or _is_in_string(plan):
+    data = tree.snapshot.data
+    typed = data[line_start(data, plan.cursor_byte) : plan.cursor_byte]
+    has_no_indentation = b"\n" not in text and not is_blank(typed)
+    if tree.grammar is None or has_no_indentation or _is_in_string(plan):
         return text
     return _Fitter(tree, tree.grammar, plan).fit(text)
 

@@ -5,16 +5,16 @@ The rule works on integers alone: where segments, statements and tokens end.
 
 from __future__ import annotations
 
-import bisect
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from codekv.structure.segment import split_points
+from codekv.structure.split import NO_SPLITS, Splits, splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codekv.structure.parser import SyntaxTree
-    from codekv.structure.segment import Segment, SplitPoint
+    from codekv.structure.segment import Segment
 
 MIN_TOKENS = 32
 
@@ -28,14 +28,14 @@ def blocks_of(
     chunk_size: int,
 ) -> list[Block]:
     """Cut a tokenised buffer into blocks at its segments' borders."""
-    return blocks(found, token_ends, chunk_size, lambda s: split_points(tree, s))
+    return blocks(found, token_ends, chunk_size, lambda s: splits(tree, s))
 
 
 def blocks(
     found: Sequence[Segment],
     token_ends: Sequence[int],
     chunk_size: int,
-    points: Callable[[Segment], Sequence[SplitPoint]] = lambda _: (),
+    splits_of: Callable[[Segment], Splits] = lambda _: NO_SPLITS,
 ) -> list[Block]:
     """Cut tokens into blocks `(first, one past the last)` of at most `chunk_size`.
 
@@ -44,7 +44,7 @@ def blocks(
         token_ends: Byte offset at which each token ends; tokens tile the text. A
             token that straddles a border falls behind it.
         chunk_size: The longest block, in tokens.
-        points: Where a segment may be split; asked only for those that are too long.
+        splits_of: Where a segment may be split; asked only for those too long.
 
     Returns:
         Blocks that tile the tokens. Pieces of fewer than 32 tokens are joined with
@@ -53,44 +53,51 @@ def blocks(
     pieces: list[Block] = []
     start = 0
     for number, segment in enumerate(found):
-        is_last = number == len(found) - 1
         end = len(token_ends)
-        if not is_last:
-            end = max(start, bisect.bisect_right(token_ends, segment.end_byte))
+        if number < len(found) - 1:
+            end = max(start, bisect_right(token_ends, segment.end_byte))
         if end - start > chunk_size:
-            cuts = _token_points(points(segment), token_ends)
-            pieces += _split((start, end), chunk_size, cuts)
+            cutter = _Cutter(token_ends, segment.start_byte, splits_of(segment))
+            pieces += cutter.cut((start, end), chunk_size)
         elif end > start:
             pieces.append((start, end))
         start = end
     if start < len(token_ends):
-        pieces += _split((start, len(token_ends)), chunk_size, [])
+        cutter = _Cutter(token_ends, 0, NO_SPLITS)
+        pieces += cutter.cut((start, len(token_ends)), chunk_size)
     return _join(pieces, chunk_size)
 
 
-def _token_points(
-    points: Sequence[SplitPoint], token_ends: Sequence[int]
-) -> list[tuple[int, tuple[int, int]]]:
-    """Split points as (first token behind the split, rank)."""
-    return [(bisect.bisect_right(token_ends, p.byte), p.rank) for p in points]
+class _Cutter:
+    """Cuts one segment's tokens where it may be split."""
 
+    def __init__(self, token_ends: Sequence[int], base: int, where: Splits) -> None:
+        self._token_ends = token_ends
+        self._base = base
+        self._where = where
 
-def _split(
-    piece: Block, size: int, points: list[tuple[int, tuple[int, int]]]
-) -> list[Block]:
-    """Cut a long piece at the best point of the second half of each block."""
-    start, end = piece
-    keep = min(MIN_TOKENS, size // 2)
-    pieces = []
-    while end - start > size:
-        latest = min(start + size, end - keep)
-        low = bisect.bisect_left(points, (start + (size + 1) // 2,))
-        high = bisect.bisect_right(points, (latest, (1 << 62, 0)))
-        inside = points[low:high]
-        cut = min(inside, key=lambda p: p[1])[0] if inside else latest
-        pieces.append((start, cut))
-        start = cut
-    return [*pieces, (start, end)]
+    def cut(self, piece: Block, size: int) -> list[Block]:
+        """Cut at the best place of the second half of each block."""
+        start, end = piece
+        keep = min(MIN_TOKENS, size // 2)
+        pieces = []
+        while end - start > size:
+            latest = min(start + size, end - keep)
+            cut = self._best(start + (size + 1) // 2, latest)
+            pieces.append((start, cut))
+            start = cut
+        return [*pieces, (start, end)]
+
+    def _best(self, first: int, last: int) -> int:
+        """The token at which to cut, between two tokens, both included."""
+        starts, ranks = self._where.starts, self._where.ranks
+        low = bisect_left(starts, self._token_ends[first - 1] - self._base)
+        high = bisect_right(starts, self._token_ends[last - 1] - self._base)
+        if low == high:
+            return last
+        best = min(range(low, high), key=ranks.__getitem__)
+        token = bisect_right(self._token_ends, self._base + starts[best])
+        return min(max(token, first), last)
 
 
 def _join(pieces: list[Block], size: int) -> list[Block]:

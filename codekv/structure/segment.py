@@ -11,8 +11,8 @@ edited lines are looked at anew.
 
 from __future__ import annotations
 
+import bisect
 import re
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -25,7 +25,6 @@ from codekv.structure.lines import (
     line_at,
     line_end,
     line_start,
-    opaque_start,
     says_nothing,
     width,
 )
@@ -56,6 +55,12 @@ class Segment:
     start_byte: int
     end_byte: int
     name: str
+
+    def moved(self, shift: int) -> Segment:
+        """The same segment further back or on."""
+        return Segment(
+            self.kind, self.start_byte + shift, self.end_byte + shift, self.name
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,8 @@ def segments(
     if tree.grammar is None:
         cuts: Iterable[_Cut] = ()
     elif not tree.has_error:
+        if before is not None and (moved := _moved(tree, *before)) is not None:
+            return moved
         cuts = _tree_cuts(tree)
     elif before is None or before[0].grammar is not tree.grammar:
         cuts = [*_tree_cuts(tree), *_line_cuts(tree, 0, len(tree.snapshot.data))]
@@ -116,6 +123,39 @@ def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
     )
 
 
+def _moved(
+    tree: SyntaxTree, old: SyntaxTree, found: tuple[Segment, ...]
+) -> tuple[Segment, ...] | None:
+    """The old segments, moved, if an edit lies in one function and leaves its bounds.
+
+    Only that function is looked at, so a keystroke costs the same in any file.
+    """
+    if old.has_error or old.grammar is not tree.grammar:
+        return None
+    edit = find_edit(old.snapshot.data, tree.snapshot.data)
+    if edit is None:
+        return found
+    starts = [segment.start_byte for segment in found]
+    number = bisect.bisect_right(starts, edit.start_byte) - 1
+    touched = found[number] if number >= 0 else None
+    if touched is None or touched.kind != "function":
+        return None
+    if not touched.start_byte < edit.start_byte <= edit.old_end_byte < touched.end_byte:
+        return None
+    start, end = touched.start_byte, touched.end_byte + edit.shift
+    inside = [d for d in _definitions(tree, (start, end)) if start <= d.start < end]
+    outer = min(inside, key=lambda d: (d.start, -d.end), default=None)
+    if outer is None or (outer.start, outer.end, outer.kind) != (
+        start,
+        end,
+        "function",
+    ):
+        return None
+    now = Segment("function", start, end, outer.name)
+    rest = found[number + 1 :]
+    return (*found[:number], now, *(s.moved(edit.shift) for s in rest))
+
+
 def _tree_cuts(tree: SyntaxTree) -> Iterator[_Cut]:
     """Cuts that the tree's definitions ask for, functions inside functions left out."""
     inside = 0
@@ -128,11 +168,16 @@ def _tree_cuts(tree: SyntaxTree) -> Iterator[_Cut]:
             inside = found.end
 
 
-def _definitions(tree: SyntaxTree) -> Iterator[_Definition]:
+def _definitions(
+    tree: SyntaxTree, window: tuple[int, int] | None = None
+) -> Iterator[_Definition]:
+    """All definitions, or those that reach into a window of bytes."""
     assert tree.grammar is not None
     assert tree.tree is not None
     data, rules = tree.snapshot.data, tree.grammar.lines
     cursor = QueryCursor(tree.grammar.query("segments"))
+    if window is not None:
+        cursor.set_byte_range(*window)
     for _, match in cursor.matches(tree.tree.root_node):
         kind: Kind = "function" if "function" in match else "class"
         node = match[kind][0]
@@ -221,31 +266,3 @@ def _function_width(tree: SyntaxTree, found: tuple[Segment, ...], start: int) ->
             header = line_at(tree.snapshot.data, segment.start_byte)
             return width(header) if segment.kind == "function" else -1
     return -1
-
-
-@dataclass(frozen=True, slots=True)
-class SplitPoint:
-    """A line start at which a segment may be split; smaller ranks are better."""
-
-    byte: int
-    rank: tuple[int, int]
-
-
-def split_points(tree: SyntaxTree, segment: Segment) -> tuple[SplitPoint, ...]:
-    """List the line starts inside a segment at which a statement begins.
-
-    Shallow statements rank first. Among equals the line's own content decides, so
-    that the splits behind an edit fall on the same lines as before it.
-    """
-    data, points = tree.snapshot.data, []
-    at = line_end(data, segment.start_byte) + 1
-    while at < segment.end_byte:
-        line = line_at(data, at)
-        if not is_blank(line):
-            is_text = opaque_start(tree, at) is not None
-            depth = 1000 if is_text else 2 * width(line)
-            # A closing bracket belongs to the statement above it.
-            depth += 1 if line.lstrip()[:1] in (b")", b"]", b"}", b"{") else 0
-            points.append(SplitPoint(at, (depth, zlib.crc32(line))))
-        at += len(line) + 1
-    return tuple(points)

@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 
 from codekv.structure.blocks import MIN_TOKENS, blocks, blocks_of
 from codekv.structure.parser import Parser
-from codekv.structure.segment import Segment, SplitPoint, segments
+from codekv.structure.segment import Segment, segments
+from codekv.structure.split import Splits
 from codekv.text.snapshot import Snapshot
 
 
@@ -19,11 +20,8 @@ def tokenised(draw):
         Segment("glue", a, b, "") for a, b in zip(cuts, cuts[1:], strict=False) if b > a
     ]
     points = sorted(draw(st.sets(st.integers(0, size), max_size=60)))
-    ranks = [
-        SplitPoint(p, (draw(st.integers(0, 3)), draw(st.integers(0, 99))))
-        for p in points
-    ]
-    return found, ends, ranks
+    ranks = [(draw(st.integers(0, 3)), draw(st.integers(0, 99))) for _ in points]
+    return found, ends, list(zip(points, ranks, strict=True))
 
 
 @given(tokenised(), st.integers(16, 80))
@@ -32,7 +30,9 @@ def test_blocks_tile_the_tokens_and_keep_the_limit(case, chunk_size):
     found, ends, ranks = case
 
     def points(segment):
-        return [p for p in ranks if segment.start_byte < p.byte < segment.end_byte]
+        low, high = segment.start_byte, segment.end_byte
+        inside = [(p - low, rank) for p, rank in ranks if low < p < high]
+        return Splits(tuple(p for p, _ in inside), tuple(rank for _, rank in inside))
 
     cut = blocks(found, ends, chunk_size, points)
     at = 0

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codekv.structure.parser import Parser
-from codekv.structure.segment import Segment, segments, split_points
+from codekv.structure.segment import Segment, segments
+from codekv.structure.split import splits
 from codekv.text.snapshot import Snapshot
 from grammars.registry import grammar_names
 
@@ -88,6 +89,37 @@ def test_cuts_of_untouched_functions_stay_put(language, data):
         assert have.issuperset(untouched)
 
 
+@pytest.mark.parametrize("language", grammar_names())
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_segments_after_edits_equal_segments_from_nothing(language, data):
+    source = sample(language)
+    tree = parse(language, source)
+    found = segments(tree)
+    pieces = [
+        b"x",
+        b"\n",
+        b"    ",
+        b"",
+        b"()",
+        b"{}",
+        b"# c\n",
+        b"// c\n",
+        b"@d\n",
+        b"x\n",
+    ]
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(source)))
+        to = data.draw(st.integers(at, min(len(source), at + 9)))
+        new = source[:at] + data.draw(st.sampled_from(pieces)) + source[to:]
+        after = parse(language, new, tree)
+        if after.has_error:
+            continue
+        found = segments(after, (tree, found))
+        tree, source = after, new
+        assert found == segments(tree)
+
+
 def test_a_function_pasted_before_another_leaves_that_ones_cut():
     head, tail = b"x = 1\n\n\n", b"def g():\n    return 1\n\n\ny = (\n"
     tree = parse("python", head + tail)
@@ -127,14 +159,27 @@ def test_unknown_language_is_one_segment():
     assert segments(parse("plaintext", b"a\nb\n")) == (Segment("glue", 0, 4, ""),)
 
 
-def test_split_points_prefer_shallow_statements():
+def test_splits_prefer_shallow_statements():
     source = (
         b"def f():\n    a = 1\n    if a:\n"
         b"        b = (\n            2,\n        )\n    c = 3\n"
     )
-    (segment,) = segments(parse("python", source))
-    points = split_points(parse("python", source), segment)
-    best = sorted(points, key=lambda p: p.rank[0])[:3]
-    texts = {source[p.byte :].split(b"\n")[0].strip() for p in best}
+    tree = parse("python", source)
+    (segment,) = segments(tree)
+    found = splits(tree, segment)
+    best = sorted(zip(found.ranks, found.starts, strict=True))[:3]
+    texts = {source[start:].split(b"\n")[0].strip() for _, start in best}
     assert texts == {b"a = 1", b"if a:", b"c = 3"}
-    assert [p.byte for p in points] == sorted(p.byte for p in points)
+    assert list(found.starts) == sorted(found.starts)
+
+
+def test_splits_avoid_the_inside_of_strings_and_calls():
+    source = b'def f():\n    x = """\na\nb\n"""\n    g(\n1,\n2)\n    y = 1\n'
+    tree = parse("python", source)
+    (segment,) = segments(tree)
+    found = splits(tree, segment)
+    order = [
+        source[start:].split(b"\n")[0].strip()
+        for _, start in sorted(zip(found.ranks, found.starts, strict=True))
+    ]
+    assert set(order[:3]) == {b'x = """', b"g(", b"y = 1"}
