@@ -118,6 +118,6 @@ def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:
     """The `count` likeliest first tokens, likeliest first, among the allowed ids."""
     if allowed is None:
         return [int(token) for token in row.topk(min(count, row.numel())).indices]
-    ids = torch.as_tensor(allowed, dtype=torch.long, device=row.device)
+    ids = torch.tensor(allowed, dtype=torch.long, device=row.device)
     order = row[ids].topk(min(count, ids.numel())).indices
     return [int(token) for token in ids[order]]

@@ -37,7 +37,7 @@ class Vocab(Protocol):
     def allowed(self, need: bytes) -> Any:
         """Ids whose bytes start with `need` or are a proper prefix of it.
 
-        Anything `torch.as_tensor` takes.
+        Anything `torch.tensor` takes.
         """
 
     def starting_with(self, need: bytes) -> Any:
@@ -204,7 +204,7 @@ class Decoder:
         allowed = self._vocab.allowed(need)
         if len(allowed) == 0:
             return None, 0.0
-        ids = torch.as_tensor(allowed, dtype=torch.long, device=row.device)
+        ids = torch.tensor(allowed, dtype=torch.long, device=row.device)
         token = int(ids[row[ids].argmax()])
         return token, _logprob(row, token)
 
