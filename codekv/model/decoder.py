@@ -7,22 +7,22 @@ D head width, E hidden size, V vocabulary. Knows nothing of prompts or blocks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
 
-from codekv.model.attention import Attention, CausalAttention, MaskedAttention
+from codekv.model.attention import Attention, causal
 from codekv.storage.tensors import KVTensors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
     from codekv.model.architecture import Architecture
     from codekv.model.layers import Layer
-    from codekv.model.linear import Linear
+    from codekv.model.linear import Linear, Norm
     from codekv.model.rope import Rope
     from codekv.model.runtime import Logits, ModelSpec
 
@@ -34,7 +34,7 @@ class Decoder:
         self,
         spec: ModelSpec,
         arch: Architecture,
-        layers: list[Layer[Linear]],
+        layers: list[Layer[Linear, Norm]],
         ends: Ends,
         kv_dtype: torch.dtype,
     ) -> None:
@@ -65,7 +65,7 @@ class Decoder:
         """Compute tokens at slots [start, start + n); see `Runtime`."""
         stop = start + len(tokens)
         turns_T1C = self._turns(stop)[start:stop]
-        attention = CausalAttention(self._arch, start, stop)
+        attention = causal(self._arch, start, stop, (self._kv_dtype, self._device))
         x_TE = self._run(kv, tokens, turns_T1C, attention)
         if logits == "none":
             return None
@@ -81,7 +81,8 @@ class Decoder:
         turns_T1C = self._turns(stop)[slots_T]
         every_S = torch.arange(stop, device=self._device)
         mask_TS = every_S[None, :] <= slots_T[:, None]
-        self._run(kv, tokens, turns_T1C, MaskedAttention(self._arch, slots_T, mask_TS))
+        attention = Attention(self._arch, slots_T, mask_TS, self._kv_dtype)
+        self._run(kv, tokens, turns_T1C, attention)
 
     @torch.inference_mode()
     def forward_tree(
@@ -104,9 +105,9 @@ class Decoder:
             mask_TS[index, start + index] = True
         positions_T = torch.tensor(depth[known:], device=self._device) + start
         turns_T1C = self._turns(start + max(depth) + 1)[positions_T]
-        slots_T = torch.arange(start + known, start + count, device=self._device)
-        mask_TS = mask_TS[known:].to(self._device)
-        attention = MaskedAttention(self._arch, slots_T, mask_TS)
+        slots = slice(start + known, start + count)
+        seen_TS = mask_TS[known:].to(self._device)
+        attention = Attention(self._arch, slots, seen_TS, self._kv_dtype)
         return self._logits(self._run(kv, tokens[known:], turns_T1C, attention))
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
@@ -120,34 +121,22 @@ class Decoder:
         turns_T1C: Tensor,
         attention: Attention,
     ) -> Tensor:
-        arch, eps = self._arch, self._arch.norm_eps
-        count, num_turned = len(tokens), arch.num_heads + arch.num_kv_heads
+        head_dim = self._arch.head_dim
+        num_turned = self._arch.num_heads + self._arch.num_kv_heads
+        shape = (len(tokens), -1, head_dim)
+        turned_shape = (len(tokens), num_turned, head_dim // 2, 2)
         x_TE = self._ends.embed(tokens)
-        for index, layer in enumerate(self._layers):
-            h_TE = functional.rms_norm(
-                x_TE, (arch.hidden_size,), layer.attention_norm, eps
-            )
-            qkv_THD = layer.qkv(h_TE).view(count, -1, arch.head_dim)
-            pairs_THCP = qkv_THD[:, :num_turned].unflatten(-1, (-1, 2))
-            turned_THC = torch.view_as_complex(pairs_THCP) * turns_T1C
-            qk_THD = torch.view_as_real(turned_THC).flatten(-2)
-            mixed_TE = attention(
-                qk_THD[:, : arch.num_heads],
-                (qk_THD[:, arch.num_heads :], qkv_THD[:, num_turned:]),
-                (kv.keys[index], kv.values[index]),
-            )
-            x_TE = x_TE + layer.out(mixed_TE)
-            h_TE = functional.rms_norm(x_TE, (arch.hidden_size,), layer.mlp_norm, eps)
-            gate_TM, up_TM = layer.gate_up(h_TE).chunk(2, dim=-1)
-            x_TE += layer.down(functional.silu(gate_TM) * up_TM)
+        for layer, keys, values in zip(self._layers, kv.keys, kv.values, strict=True):
+            qkv_THD = layer.qkv.project(x_TE, layer.attention_norm).view(shape)
+            pairs = qkv_THD[:, :num_turned].view(turned_shape)
+            torch.view_as_complex(pairs).mul_(turns_T1C)
+            layer.out.add_to(x_TE, attention(qkv_THD, keys, values), None)
+            h_TM, factor_T1 = layer.gate_up.gate(x_TE, layer.mlp_norm)
+            layer.down.add_to(x_TE, h_TM, factor_T1)
         return x_TE
 
     def _logits(self, x_TE: Tensor) -> Tensor:
-        arch = self._arch
-        h_TE = functional.rms_norm(
-            x_TE, (arch.hidden_size,), self._ends.norm, arch.norm_eps
-        )
-        return self._ends.head(h_TE)
+        return self._ends.head().project(x_TE, self._ends.norm)
 
     def _turns(self, count: int) -> Tensor:
         """Unit complex numbers [P, 1, D / 2] for at least `count` positions."""
@@ -159,25 +148,26 @@ class Decoder:
         return self._turns_PC
 
 
+@dataclass(frozen=True, slots=True)
 class Ends:
-    """What stands before the first layer and after the last."""
+    """What stands before the first layer and after the last.
 
-    def __init__(
-        self,
-        embedding_VE: Tensor,
-        norm: Tensor,
-        head: Linear,
-        key_bias_LHD: list[Tensor] | None,
-    ) -> None:
-        self._embedding_VE = embedding_VE
-        self.norm = norm
-        self.head = head
-        self.key_bias_LHD = key_bias_LHD
+    Attributes:
+        embedding_VE: May be a mapped file in half precision.
+        norm: Before the head.
+        head: Gives the head's matrix; may wait until it is packed.
+        key_bias_LHD: For storage; see `Runtime`.
+    """
+
+    embedding_VE: Tensor
+    norm: Norm
+    head: Callable[[], Linear]
+    key_bias_LHD: list[Tensor] | None
 
     def embed(self, tokens: Sequence[int]) -> Tensor:
         """Rows of the embedding in float32 [T, E], new."""
-        ids_T = torch.tensor(tokens, device=self._embedding_VE.device)
-        return self._embedding_VE[ids_T].to(torch.float32)
+        ids_T = torch.tensor(tokens, device=self.embedding_VE.device)
+        return self.embedding_VE[ids_T].to(torch.float32)
 
 
 def keep_path(kv: KVTensors, start: int, path: Sequence[int]) -> None:

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from codekv.model.weights import WeightsFile
 
 W = TypeVar("W")
+N = TypeVar("N")
 MATRICES = ("qkv", "out", "gate_up", "down")
 
 
 @dataclass(frozen=True, slots=True)
-class Layer(Generic[W]):
-    """One decoder layer; `W` is how its matrices are held."""
+class Layer(Generic[W, N]):
+    """One decoder layer; `W` is how its matrices are held, `N` its norms."""
 
     qkv: W
     out: W
     gate_up: W
     down: W
-    attention_norm: Tensor
-    mlp_norm: Tensor
+    attention_norm: N
+    mlp_norm: N
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def neighbours(rows: Tensor, head_dim: int) -> Tensor:
     return heads.transpose(1, 2).reshape(rows.shape)
 
 
-def read_layer(file: WeightsFile, arch: Architecture, index: int) -> Layer[Dense]:
+def read_layer(
+    file: WeightsFile, arch: Architecture, index: int
+) -> Layer[Dense, Tensor]:
     """Read and fuse one layer."""
     base = f"model.layers.{index}."
 

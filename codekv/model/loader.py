@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from codekv.config import data_dir
 from codekv.errors import ModelFormatError
 from codekv.model import architecture
 from codekv.model.decoder import Decoder, Ends
 from codekv.model.int8 import WEIGHTS_FILE, int8_tensors, open_int8, write_int8
-from codekv.model.kernels import Fbgemm
+from codekv.model.kernels import choose
 from codekv.model.layers import (
     MATRICES,
     Dense,
@@ -26,19 +27,25 @@ from codekv.model.layers import (
     neighbours,
     read_layer,
 )
-from codekv.model.linear import DenseLinear, Int8Linear, Linear
+from codekv.model.linear import DenseLinear, Int8Linear, Linear, Norm
 from codekv.model.runtime import ModelSpec
 from codekv.model.weights import WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import TypeAlias
 
     from torch import Tensor
 
     from codekv.config import ModelConfig
     from codekv.model.architecture import Architecture
     from codekv.model.runtime import Runtime
+
+    _Parts: TypeAlias = tuple[list[Layer[Linear, Norm]], Norm, Callable[[], Linear]]
+
+KERNELS_FILE = "kernels.json"
+"""In the data folder: which int8 kernel was measured best on this processor."""
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -171,9 +178,35 @@ def fingerprint(folder: Path, compute: str) -> str:
     return digest.hexdigest()
 
 
-def _load_int8(
+def _load_int8(folder: Path, weights: WeightsFile, arch: Architecture) -> _Parts:
+    read, names = _int8_reader(folder, weights, arch)
+    choice = choose(data_dir() / KERNELS_FILE)
+
+    def matrix(name: str) -> Linear:
+        bias = read(f"{name}.bias") if f"{name}.bias" in names else None
+        return Int8Linear(
+            choice.pack(read(f"{name}.rows"), read(f"{name}.scale")), bias
+        )
+
+    def layer(index: int) -> Layer[Linear, Norm]:
+        return Layer(
+            **{name: matrix(f"{index}.{name}") for name in MATRICES},
+            attention_norm=Norm(read(f"{index}.attention_norm"), arch.norm_eps),
+            mlp_norm=Norm(read(f"{index}.mlp_norm"), arch.norm_eps),
+        )
+
+    pool = ThreadPoolExecutor(max(2, torch.get_num_threads()), "codekv-pack")
+    layers = pool.map(layer, range(arch.num_layers))
+    # The head is needed last, at the end of the first prompt: nobody waits for it here.
+    head = pool.submit(matrix, "head")
+    pool.shutdown(wait=False)
+    return list(layers), Norm(read("norm"), arch.norm_eps), head.result
+
+
+def _int8_reader(
     folder: Path, weights: WeightsFile, arch: Architecture
-) -> tuple[list[Layer[Linear]], Tensor, Linear]:
+) -> tuple[Callable[[str], Tensor], set[str]]:
+    """How to get a tensor of the int8 form, and the names there are."""
     file = open_int8(folder, weights)
     if file is None:
         try:
@@ -181,53 +214,34 @@ def _load_int8(
             file = open_int8(folder, weights)
         except OSError:
             file = None
-    read: Callable[[str], Tensor]
-    if file is not None:
-        names = set(file.names)
-        read = file.read
-    else:
+    if file is None:
         tensors = dict(int8_tensors(weights, arch))
-        names = set(tensors)
-        read = tensors.__getitem__
-
-    def matrix(name: str) -> Linear:
-        bias = read(f"{name}.bias") if f"{name}.bias" in names else None
-        product = Fbgemm(read(f"{name}.rows"), read(f"{name}.scale"))
-        return Int8Linear(product, bias)
-
-    def layer(index: int) -> Layer[Linear]:
-        return Layer(
-            **{name: matrix(f"{index}.{name}") for name in MATRICES},
-            attention_norm=read(f"{index}.attention_norm"),
-            mlp_norm=read(f"{index}.mlp_norm"),
-        )
-
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        head = pool.submit(matrix, "head")
-        layers = list(pool.map(layer, range(arch.num_layers)))
-        return layers, read("norm"), head.result()
+        return tensors.__getitem__, set(tensors)
+    return file.read, set(file.names)
 
 
 def _load_dense(
     weights: WeightsFile, arch: Architecture, dtype: torch.dtype, device: str
-) -> tuple[list[Layer[Linear]], Tensor, Linear]:
+) -> _Parts:
     def linear(dense: Dense) -> Linear:
         bias = None if dense.bias is None else dense.bias.to(device)
         return DenseLinear(dense.weight.to(device, dtype), bias)
 
-    layers: list[Layer[Linear]] = []
+    def norm(weight_E: Tensor) -> Norm:
+        return Norm(weight_E.to(device, torch.float32), arch.norm_eps)
+
+    layers: list[Layer[Linear, Norm]] = []
     for index in range(arch.num_layers):
         layer = read_layer(weights, arch, index)
         layers.append(
             Layer(
                 **{name: linear(getattr(layer, name)) for name in MATRICES},
-                attention_norm=layer.attention_norm.to(device),
-                mlp_norm=layer.mlp_norm.to(device),
+                attention_norm=norm(layer.attention_norm),
+                mlp_norm=norm(layer.mlp_norm),
             )
         )
-    norm = weights.read("model.norm.weight").to(device, torch.float32)
     head = linear(Dense(weights.read(head_name(weights, arch)), None))
-    return layers, norm, head
+    return layers, norm(weights.read("model.norm.weight")), lambda: head
 
 
 def _key_bias(
