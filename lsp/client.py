@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _CLIENT_WAITS = {"neovim": 0.2}
 """Seconds that an editor is known to wait after a key before it asks."""
 
+_NEW_NUMBERING = frozenset({"neovim"})
+"""Clients that never had the old trigger kinds."""
+
 _TYPED_JUST_NOW = 0.15
 _INVOKED, _AUTOMATIC = 1, 2
 
@@ -59,14 +62,16 @@ class Client:
             and bool(inline.dynamic_registration)
             and (workspace is None or workspace.text_document_content is None)
         )
+        name = params.client_info.name.lower() if params.client_info else ""
+        numbering = Numbering.NEW if name in _NEW_NUMBERING else Numbering.UNKNOWN
         return cls(
-            name=params.client_info.name.lower() if params.client_info else "",
+            name=name,
             has_inline_completion=inline is not None,
             has_progress=bool(window and window.work_done_progress),
             has_configuration=bool(workspace and workspace.configuration),
             can_register_configuration=bool(change and change.dynamic_registration),
             folders=folders,
-            numbering=Numbering.OLD if is_old else Numbering.UNKNOWN,
+            numbering=Numbering.OLD if is_old else numbering,
         )
 
     @property
