@@ -28,7 +28,7 @@ RULES = [
 ]
 
 
-def until(what, condition, seconds=8.0):
+def until(what, condition, seconds=30.0):
     """Wait for a condition and give what it gave."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
