@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 READ_SIZE = 1 << 16
+READ_AHEAD = 64
 MAX_MESSAGE = 1 << 28
 FLUSH_SECONDS = 0.5
 
@@ -123,14 +124,24 @@ def private_streams() -> tuple[BufferedReader, BinaryIO]:
 def read_pipe(
     stream: BufferedReader, loop: asyncio.AbstractEventLoop, receiver: Receiver
 ) -> None:
-    """Start the thread that reads messages and hands them to the loop."""
+    """Start the thread that reads messages and hands them to the loop.
+
+    It reads a little ahead, so that cancellations are seen early, but not without
+    limit: an editor that sends faster than we listen has to wait.
+    """
+    ahead = threading.Semaphore(READ_AHEAD)
+
+    def take(body: bytes) -> None:
+        ahead.release()
+        receiver.receive(body)
 
     def run() -> None:
         framer = Framer()
         try:
             while data := stream.read1(READ_SIZE):
                 for body in framer.feed(data):
-                    loop.call_soon_threadsafe(receiver.receive, body)
+                    ahead.acquire()
+                    loop.call_soon_threadsafe(take, body)
         except (OSError, ValueError):
             pass
         try:

@@ -27,14 +27,13 @@ def register(server: Server) -> None:
     """Take new options at any time."""
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    async def changed(params: Settings) -> None:
+    def changed(params: Settings) -> None:
         pushed = pushed_values(params.values)
-        if pushed is not None:
-            server.settings.pushed = pushed
-        elif not server.client.has_configuration:
-            server.settings.pushed = {}
-        await pull(server)
-        apply_settings(server)
+        if pushed is not None or not server.client.has_configuration:
+            # At once: the next question may follow right behind.
+            server.settings.pushed = pushed or {}
+            apply_settings(server)
+        server.spawn(_pull_and_apply(server))
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def saved(params: Named) -> None:
@@ -55,6 +54,12 @@ def register(server: Server) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def ignored(_params: Any) -> None:
         """Nobody asked for these; without a handler each would be a warning."""
+
+
+async def _pull_and_apply(server: Server) -> None:
+    if server.client.has_configuration:
+        await pull(server)
+        apply_settings(server)
 
 
 async def pull(server: Server) -> None:

@@ -190,3 +190,18 @@ def test_a_question_that_a_person_asks_does_not_wait(stage):
     editor.replace(URI, 0, 0, "y")
     editor.ask(URI)
     assert editor.complete(URI, triggerKind=1)["items"]
+
+
+def test_a_language_switched_off_and_on_again_counts_from_the_next_question(stage):
+    editor = stage(client=None)
+    editor.open(URI, "x = ")
+    assert ask_list(editor)
+    push(editor, {"privacy": {"disabled_languages": ["Python"]}})
+    assert not ask_list(editor)
+    push(editor, {})
+    assert ask_list(editor)
+
+
+def ask_list(editor):
+    question = editor.question(URI)
+    return editor.client.call("textDocument/completion", question)["items"]

@@ -181,3 +181,17 @@ def test_typing_along_an_offer_is_answered_at_once_without_work(stage, client):
         assert [item["insertText"] for item in items] == [rest]
         assert editor.accepted(URI, items[0]) == "x = price * 2"
     assert editor.status()["metrics"]["generations"] == 1
+
+
+def test_a_storm_of_file_events_is_ignored(stage):
+    editor = stage()
+    editor.open(URI, "x = ")
+    process = psutil.Process(editor.client.process.pid)
+    before = process.memory_info().rss
+    changes = [{"uri": f"file:///w/{n}.py", "type": 2} for n in range(2_000)]
+    for _ in range(10):
+        params = {"changes": changes}
+        editor.client.notify("workspace/didChangeWatchedFiles", params)
+    assert editor.complete(URI)["items"]
+    assert process.memory_info().rss - before < 20_000_000
+    assert [event["uri"] for event in stage.events("changed")] == [URI]

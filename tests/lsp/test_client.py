@@ -27,8 +27,8 @@ def ask(kind, old=False):
     [
         ("vscode_9", Numbering.OLD, 0.0, True),
         ("vscode_10", Numbering.UNKNOWN, 0.0, True),
-        ("neovim_0_12", Numbering.UNKNOWN, 0.2, True),
-        ("neovim_0_11", Numbering.UNKNOWN, 0.2, False),
+        ("neovim_0_12", Numbering.NEW, 0.2, True),
+        ("neovim_0_11", Numbering.NEW, 0.2, False),
     ],
 )
 def test_recorded_clients_are_recognised(name, numbering, wait, has_inline):
