@@ -49,6 +49,16 @@ def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
     return _Fitter(tree, tree.grammar, plan).fit(text)
 
 
+def statement_indents(tree: SyntaxTree, plan: Plan) -> tuple[bytes, ...]:
+    """White space to add on a blank cursor line so that a statement may begin there.
+
+    The shallowest first; empty where the language or the place does not say.
+    """
+    if tree.grammar is None or _is_in_string(plan):
+        return ()
+    return _Fitter(tree, tree.grammar, plan).indents()
+
+
 def _is_in_string(plan: Plan) -> bool:
     return bool(plan.base) and plan.base[-1] not in CLOSER_OF
 
@@ -92,6 +102,12 @@ class _Fitter:
             if number not in kept and not is_blank(lines[number]):
                 lines[number] = self._next(lines[number])
         return b"\n".join(lines)
+
+    def indents(self) -> tuple[bytes, ...]:
+        """What may be added to the typed white space before a statement."""
+        typed = width(self._typed)
+        widths = sorted(w for w in self._statement_widths() if w >= typed)
+        return tuple(self._space(w - typed) for w in widths)
 
     def _string_lines(self, text: bytes) -> set[int]:
         """Numbers of the lines that begin inside a string."""

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.engine.prefill import Piece
+from codekv.structure.shape import rest_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codekv.tokens.tokenizer import Encoding, Fim, Tokenizer
 
-CLOSERS = frozenset(b")]}>\"'`,;: \t")
 NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
 MAX_HEALED_TOKENS = 3
 
@@ -186,17 +186,6 @@ def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
     return min(least, end) if best is None else best
 
 
-def suffix_start(data: bytes, cursor_byte: int) -> int:
-    """Where the suffix begins: the cursor, or the line's end if only closers remain.
-
-    Editors insert closing brackets while one types; with them in the suffix every
-    such keystroke would change all of it.
-    """
-    end = data.find(b"\n", cursor_byte)
-    end = len(data) if end < 0 else end
-    return end if all(c in CLOSERS for c in data[cursor_byte:end]) else cursor_byte
-
-
 def healed(
     encoding: Encoding, text: bytes, heal: bool = True
 ) -> tuple[tuple[int, ...], bytes]:
@@ -268,7 +257,7 @@ class _Writer:
 def _add_suffix(writer: _Writer, place: Place, tokenizer: Tokenizer, room: int) -> None:
     """Add at most `room` tokens of the text after the cursor, ending at a line."""
     encoding = place.encoding
-    start_byte = suffix_start(place.data, place.cursor_byte)
+    start_byte = rest_end(place.data, place.cursor_byte)
     token = bisect_left(encoding.ends, start_byte) + 1
     if start_byte == 0:
         token = 0

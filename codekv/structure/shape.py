@@ -129,7 +129,10 @@ def rest_end(data: bytes, cursor_byte: int) -> int:
     if rest.strip(CLOSING) or is_before:
         return cursor_byte
     # Two quotes are a string of their own, not the end of one; three end a long one.
-    is_string = any(rest.count(quote) not in (0, 1, 3) for quote in (b'"', b"'", b"`"))
+    is_string = any(
+        rest.count(quote) > 1 and rest.count(quote) != 3 * rest.count(quote * 3)
+        for quote in (b'"', b"'", b"`")
+    )
     return cursor_byte if is_string else end
 
 

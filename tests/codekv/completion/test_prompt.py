@@ -7,9 +7,9 @@ from codekv.completion.prompt import (
     build,
     healed,
     pieces,
-    suffix_start,
     window_start,
 )
+from codekv.structure.shape import rest_end
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer
 
 TOKENIZER = ByteTokenizer()
@@ -74,10 +74,11 @@ def test_typing_never_changes_the_head(data, where, typed) -> None:
 
 
 def test_closers_the_editor_added_stay_out_of_the_suffix() -> None:
-    assert suffix_start(b"f(|)\nx", 2) == 2
-    assert suffix_start(b"f()\nx", 2) == 3
-    assert suffix_start(b"f(a)\nx", 2) == 2
-    assert suffix_start(b"f(", 2) == 2
+    assert rest_end(b"f(|)\nx", 2) == 2
+    assert rest_end(b"f()\nx", 2) == 3
+    assert rest_end(b"f(a)\nx", 2) == 2
+    assert rest_end(b"f(", 2) == 2
+    assert rest_end(b'f("", "")', 3) == 3
 
 
 @given(st.binary(max_size=40).map(lambda b: bytes(x % 128 for x in b)))
