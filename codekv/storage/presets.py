@@ -115,7 +115,7 @@ def uniform(name: str, key: int, value: int, **more: Any) -> BitPolicy:
     return BitPolicy(name, (key,) * NUM_CLASSES, (value,) * NUM_CLASSES, **more)
 
 
-BALANCED = uniform("balanced", 5, 5)
+BALANCED = uniform("balanced", 6, 4)
 SMALL = uniform("small", 4, 4)
 SEED = BitPolicy("seed", (8, 8, 16, 4), (8, 8, 16, 4))
 
