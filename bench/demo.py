@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
-LOADING_S = 120.0
+LOADING_S = 300.0
 SERVER = (sys.executable, "-m", "codekv", "serve")
 
 LINES = (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from codekv.completion.api import Request
 from codekv.completion.document import Documents
-from codekv.completion.prompt import Limits, Place, build
-from codekv.structure.anchor import find_anchor
+from codekv.completion.prompt import Limits
+from codekv.completion.tasks import TaskMaker
 from codekv.structure.parser import Parser
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 LINES_ABOVE = 256
 LINES_BELOW = 64
+LINE_ROOM = 64
+"""Tokens kept for the line being typed: the lines above must not slide with it."""
 
 
 class Laid(NamedTuple):
@@ -44,20 +47,16 @@ class Anchored:
     """The prompt of the completion service itself."""
 
     def __init__(self, tokenizer: Tokenizer, config: Config) -> None:
-        self._tokenizer = tokenizer
-        self._limits = limits_of(config)
-        self._heal = config.completion.healing
+        self._maker = TaskMaker(tokenizer, config, frozenset())
         self._documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
 
     def __call__(self, snapshot: Snapshot, cursor_byte: int) -> Laid:
         """See `Layout`."""
         document = self._documents.update(snapshot)
-        anchor = find_anchor(document.tree, cursor_byte)
-        place = Place(
-            snapshot.data, document.encoding, document.cuts, anchor, cursor_byte
-        )
-        prompt = build(place, self._tokenizer, self._limits, self._heal)
-        return Laid(prompt.tokens, prompt.need)
+        request = Request(snapshot, cursor_byte)
+        plan = self._maker.plan(request, document)
+        made = self._maker.make(request, document, plan, self._maker.limits())
+        return Laid(made.prompt.tokens, made.prompt.need)
 
 
 class Plugin:
@@ -80,7 +79,7 @@ class Plugin:
         above, line, below = surroundings(snapshot.data, cursor_byte)
         encode, limits, fim = self._tokenizer.encode, self._limits, self._tokenizer.fim
         prompt = encode(line).ids
-        room = max(limits.prefix - len(prompt), 0)
+        room = limits.prefix - min(LINE_ROOM, limits.prefix // 2)
         prefix = encode(above).ids
         prefix = prefix[max(len(prefix) - room, 0) :] + prompt
         bos = () if self._tokenizer.bos_id is None else (self._tokenizer.bos_id,)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from codekv.config import Config
 
 COMMAND = (sys.executable, "-m", "codekv", "serve")
-LOADING_S = 180.0
+LOADING_S = 300.0
 _POLL_S = 0.03
 
 

@@ -82,7 +82,7 @@ def _monitor(result: Result, settings: Any) -> dict[str, Any]:
 
 def _metrics(sample: Sample) -> dict[str, Any]:
     metrics: dict[str, Any] = {"latency_ms": sample.latency}
-    if sample.source == "model":
+    if sample.context:
         metrics |= {
             "ttft_ms": sample.ttft,
             "exact": sample.exact,

@@ -46,7 +46,7 @@ def trace_summary(
     name: str, samples: Sequence[Sample], twin: Sequence[Sample] = ()
 ) -> dict[str, Any]:
     """One row of `traces`; `twin` are fresh runs of some of the same questions."""
-    model = [sample for sample in samples if sample.source == "model"]
+    model = [sample for sample in samples if sample.context]
     context = sum(sample.context for sample in model)
     computed = sum(sample.computed for sample in model)
     shares = [s.computed / s.context for s in model if s.context]
@@ -72,7 +72,7 @@ def trace_summary(
             for grade in ("exact", "restored", "moved", "computed")
         },
         "offered": round(_mean(bool(s.text) for s in samples), 4),
-        "sources": dict(Counter(s.source for s in samples).most_common()),
+        "sources": dict(Counter(map(_source, samples)).most_common()),
         "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
         "labels": {
             label: _label([s for s in samples if s.label == label])
@@ -112,13 +112,20 @@ def overall_hit_rate(rows: Iterable[dict[str, Any]]) -> float | None:
 
 
 def _label(samples: Sequence[Sample]) -> dict[str, Any]:
-    model = [sample for sample in samples if sample.source == "model"]
+    model = [sample for sample in samples if sample.context]
     return {
         "requests": len(samples),
         "latency_ms": spread((s.latency for s in samples), "p50", "p95"),
         "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
         "tokens_computed": spread((s.computed for s in model), "p50", "p95"),
     }
+
+
+def _source(sample: Sample) -> str:
+    """Where an answer came from; without the model, why."""
+    if sample.source == "model" and not sample.context:
+        return f"none: {sample.reason}"
+    return sample.source
 
 
 def _per_step(samples: Sequence[Sample]) -> float:

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from codekv.completion.api import Completion, Request, State, Trigger
+from codekv.completion.api import Completion, Request, State
 from codekv.text.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -139,9 +139,8 @@ class ServiceTarget:
         """See `Target`."""
         if self._anew:
             self.service.clear_cache()
-        trigger = Trigger.INVOKED if self._anew else Trigger.AUTOMATIC
         snapshot = self._documents[step.uri]
-        return await self.service.complete(Request(snapshot, step.cursor_byte, trigger))
+        return await self.service.complete(Request(snapshot, step.cursor_byte))
 
     async def account(self, answer: Completion) -> Completion:
         """See `Target`."""

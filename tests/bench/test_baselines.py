@@ -4,7 +4,7 @@ import pytest
 
 from bench import traces
 from bench.baselines import BaselineTarget, Greedy, is_line
-from bench.layouts import Laid, Plugin, surroundings
+from bench.layouts import Anchored, Laid, Plugin, surroundings
 from bench.trace import Ask, Edit, Open
 from codekv.config import Config
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer, TinyRuntime
@@ -129,3 +129,16 @@ async def test_target_follows_edits_and_restarts():
     assert third.tokens.exact == 0
     assert third.text == second.text
     await target.close()
+
+
+def test_the_service_prompt_grows_at_its_end_while_one_types():
+    data = SAMPLE.read_bytes()
+    cursor = data.index(b"rv = []") + 4
+    layout = Anchored(TOKENIZER, config(suffix_tokens=40))
+    first = layout(snapshot(data), cursor)
+    typed = data[:cursor] + b"x" + data[cursor:]
+    second = layout(snapshot(typed, 2), cursor + 1)
+    model = greedy()
+    model.answer(first)
+    assert model.answer(second).tokens.computed <= 4
+    assert second.tokens[-1] != MID
