@@ -39,19 +39,31 @@ def missing_closers(text: bytes, context: TrimContext) -> bytes:
     rest = context.rest.rstrip()
     if context.plan.end_byte == context.plan.cursor_byte or not rest:
         return text
-    head, grammar = context.head, context.tree.grammar
-    after_rest = balance(grammar, head + rest).opened
-    after_text = balance(grammar, head + text.rstrip()).opened
     if _is_in_comment(text, context):
         return text
-    missing = after_text[len(after_rest) :]
-    if len(context.plan.base) > len(after_rest) and missing:
-        text = text.rstrip() + b"".join(closer(one) for one in reversed(missing))
+    closed = _closed_again(text, rest, context)
+    text = text.rstrip() + closed if closed else text
     tail = rest[len(rest.rstrip(b",;:")) :]
     lines = text.rstrip().split(b"\n")
     if tail and not (lines[0].endswith(tail) or lines[-1].endswith(tail)):
         text = text.rstrip() + tail
     return text
+
+
+def _closed_again(text: bytes, rest: bytes, context: TrimContext) -> bytes:
+    """Closing brackets and quotes of the line's rest that the text leaves needed."""
+    head, grammar = context.head, context.tree.grammar
+    after_rest = balance(grammar, head + rest)
+    opened = list(balance(grammar, head + text.rstrip()).opened)
+    floor, closed = len(after_rest.opened), b""
+    if len(context.plan.base) > floor:
+        while len(opened) > floor:
+            closed += closer(opened.pop())
+    for one in after_rest.extra:
+        # What the text opens may be closed by what stood there without a partner.
+        if len(opened) > floor and closer(opened[-1]) == one:
+            closed += closer(opened.pop())
+    return closed
 
 
 def _is_in_comment(text: bytes, context: TrimContext) -> bool:

@@ -53,6 +53,7 @@ F = "def f():\n"
         ("def f(|):\n", "a, b\n", "def f(a, b):\n"),
         ("def f(|):\n", "a, b):\n", "def f(a, b):\n"),
         ("def f(x)|:\n", " -> int\n", "def f(x) -> int:\n"),
+        ("def f|):\n", "oo(a, b\n", "def foo(a, b):\n"),
         ("x = {'a': |}\n", "1\n", "x = {'a': 1}\n"),
         ("x = [f(|)]\n", "1)]\n", "x = [f(1)]\n"),
         # Missing at the line's end.
