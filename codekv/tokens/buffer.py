@@ -36,6 +36,8 @@ class TokenBuffer:
         self._cuts: Cuts = getattr(tokenizer, "cuts", Cuts(()))
         self._data = b""
         self._encoding = Encoding((), ())
+        # The same ends as numbers of the machine, which are quick to shift.
+        self._ends = np.empty(0, dtype=np.int64)
         self.num_encoded_bytes = 0
 
     def update(self, data: bytes) -> Encoding:
@@ -50,19 +52,16 @@ class TokenBuffer:
         # Cuts are ends of tokens in both texts, so both searches are exact.
         head = bisect_right(old.ends, start)
         tail = bisect_right(old.ends, end - shift)
-        middle_ends = tuple(at + start for at in fresh.ends)
+        middle = np.array(fresh.ends, dtype=np.int64) + start
+        after = self._ends[tail:] + shift
         self._data = data
+        self._ends = np.concatenate((self._ends[:head], middle, after))
+        moved = old.ends[tail:] if not shift else tuple(after.tolist())
         self._encoding = Encoding(
             old.ids[:head] + fresh.ids + old.ids[tail:],
-            old.ends[:head] + middle_ends + _shifted(old.ends[tail:], shift),
+            old.ends[:head] + tuple(middle.tolist()) + moved,
         )
         return self._encoding
-
-
-def _shifted(ends: tuple[int, ...], shift: int) -> tuple[int, ...]:
-    if not shift or not ends:
-        return ends
-    return tuple((np.array(ends, dtype=np.int64) + shift).tolist())
 
 
 def _stretch(old: bytes, new: bytes, cuts: Cuts) -> tuple[int, int, int]:

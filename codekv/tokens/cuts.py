@@ -121,10 +121,16 @@ def find_cuts(encode: Callable[[str], list[int]], pieces: Sequence[bytes]) -> Cu
         pieces: The bytes of every entry, by id; an entry that a text really becomes
             and that reaches over a cut rules that kind of cut out.
     """
+    # One search over all entries at once: a zero byte is on no side of any cut.
+    joined = b"\0".join(pieces)
     return Cuts(
         pattern
         for pattern in _CANDIDATES
-        if _holds(pattern, encode) and not _is_crossed(pattern, encode, pieces)
+        if _holds(pattern, encode)
+        and not any(
+            encode(pieces[token].decode(errors="replace")) == [token]
+            for token in _crossing(pattern, joined, pieces)
+        )
     )
 
 
@@ -140,16 +146,10 @@ def _holds(pattern: bytes, encode: Callable[[str], list[int]]) -> bool:
     return True
 
 
-def _is_crossed(
-    pattern: bytes, encode: Callable[[str], list[int]], pieces: Sequence[bytes]
-) -> bool:
-    # One search over all entries at once: a zero byte is on no side of any cut.
-    joined = b"\0".join(pieces)
+def _crossing(pattern: bytes, joined: bytes, pieces: Sequence[bytes]) -> set[int]:
+    """Ids of the entries that reach over a cut, whether a text becomes them or not."""
+    found = [match.start() for match in re.finditer(pattern, joined)]
+    if not found:
+        return set()
     starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
-    crossing = {
-        bisect_right(starts, match.start()) - 1
-        for match in re.finditer(pattern, joined)
-    }
-    return any(
-        encode(pieces[token].decode(errors="replace")) == [token] for token in crossing
-    )
+    return {bisect_right(starts, at) - 1 for at in found}
