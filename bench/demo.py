@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
 LOADING_S = 300.0
 SERVER = (sys.executable, "-m", "codekv", "serve")
+
+SOURCES = {"typed_through": "as shown before"}
+"""Where an answer came from that took no tokens, in words."""
 
 LINES = (
     "            header_dict[key] = unquote(value)",
@@ -46,6 +50,16 @@ class Keystroke:
     ms: float
     context: int
     computed: int
+    source: str
+
+    @property
+    def cost(self) -> str:
+        """What it took, in words of fixed width."""
+        if self.context:
+            work = f"{self.computed:4d} of {self.context:5,} tokens"
+        else:
+            work = f"{SOURCES.get(self.source, 'nothing asked'):>20}"
+        return f"{self.ms:5.0f} ms  {work}"
 
 
 def main(argv: Sequence[str] | None = None, server: Sequence[str] = SERVER) -> int:
@@ -108,7 +122,7 @@ async def _ask(client: LspClient, uri: str, typed: str, at: int) -> Keystroke:
     ms = (time.perf_counter() - began) * 1000
     last: Any = (await client.status()).get("last") or {}
     counts = int(last.get("context", 0)), int(last.get("computed", 0))
-    return Keystroke(typed, ghost, ms, *counts)
+    return Keystroke(typed, ghost, ms, *counts, str(last.get("source", "")))
 
 
 def _lines(data: str) -> Iterable[str]:
@@ -126,13 +140,12 @@ def _above(text: bytes, start: int) -> str:
 def _show(console: Console, stroke: Keystroke) -> None:
     first, *more = stroke.ghost.split("\n")
     ghost = first + (f" ⏎+{len(more)}" if more else "")
-    cost = f"{stroke.ms:5.0f} ms  {stroke.computed:4d} of {stroke.context:,} tokens"
-    room = max(console.width - len(cost) - 2, 20)
+    room = max(console.width - len(stroke.cost) - 2, 20)
     line = Text(stroke.typed, style="bold")
     line.append(ghost, style="dim italic")
     line.truncate(room, overflow="ellipsis", pad=True)
     tone = "green" if stroke.computed <= 4 else "yellow"
-    line.append(f"  {cost}", style=tone)
+    line.append(f"  {stroke.cost}", style=tone)
     console.print(line, no_wrap=True, crop=False)
 
 
@@ -141,17 +154,19 @@ def _summary(console: Console, strokes: Sequence[Keystroke]) -> int:
     if not shown:
         console.print("no ghost text came; try: codekv doctor", style="red")
         return 1
-    computed = sorted(stroke.computed for stroke in strokes)
-    context = sorted(stroke.context for stroke in strokes)
-    times = sorted(stroke.ms for stroke in strokes)
-    middle = len(strokes) // 2
+    asked = [stroke for stroke in strokes if stroke.context]
+    computed = [stroke.computed for stroke in asked]
+    times = [stroke.ms for stroke in strokes]
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("keystrokes", f"{len(strokes)}, ghost text after {len(shown)}")
-    table.add_row("time", f"median {times[middle]:.0f} ms, worst {times[-1]:.0f} ms")
-    table.add_row("computed", f"median {computed[middle]} tokens, most {computed[-1]}")
-    table.add_row(
-        "without reuse", f"median {context[middle]:,} tokens for every keystroke"
-    )
+    table.add_row("time", f"median {median(times):.0f} ms, worst {max(times):.0f} ms")
+    if asked:
+        table.add_row("asked the model", f"{len(asked)} times; the rest was known")
+        table.add_row(
+            "computed", f"median {median(computed):.0f} tokens, most {max(computed)}"
+        )
+        context = median(stroke.context for stroke in asked)
+        table.add_row("without reuse", f"{context:,.0f} tokens for each of them")
     console.print(table)
     return 0
 

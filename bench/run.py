@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import shutil
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench import corpus, traces
 from bench.replay import Plan, Replay
-from codekv.config import cache_dir
+from codekv.config import cache_dir, cache_dir_at
 from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from bench.replay import Pace, Progress
@@ -124,20 +123,12 @@ def scratch(run: str) -> Path:
     return cache_dir() / "bench" / run
 
 
-@contextmanager
-def private_store(run: str) -> Iterator[None]:
+def private_store(run: str) -> AbstractContextManager[None]:
     """Give services in this process a block store of the run's own.
 
     A store that outlives the run would make the next one warm.
     """
-    before = os.environ.get("CODEKV_CACHE_DIR")
-    os.environ["CODEKV_CACHE_DIR"] = str(scratch(run) / "store")
-    try:
-        yield
-    finally:
-        del os.environ["CODEKV_CACHE_DIR"]
-        if before is not None:
-            os.environ["CODEKV_CACHE_DIR"] = before
+    return cache_dir_at(scratch(run) / "store")
 
 
 async def execute(

@@ -11,15 +11,19 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import platformdirs
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codekv.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Precision = Literal[
     "auto", "exact", "balanced", "small", "seed", "fp32", "fp16", "int8"
@@ -161,6 +165,19 @@ def cache_dir() -> Path:
         if chosen
         else Path(platformdirs.user_cache_dir("codekv", appauthor=False))
     )
+
+
+@contextmanager
+def cache_dir_at(path: Path) -> Iterator[None]:
+    """Use another cache folder in this process and its children for a while."""
+    before = os.environ.get("CODEKV_CACHE_DIR")
+    os.environ["CODEKV_CACHE_DIR"] = str(path)
+    try:
+        yield
+    finally:
+        del os.environ["CODEKV_CACHE_DIR"]
+        if before is not None:
+            os.environ["CODEKV_CACHE_DIR"] = before
 
 
 def user_config_dir() -> Path:
