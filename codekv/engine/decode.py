@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from codekv.engine.prefill import NOTHING_AHEAD, Ahead
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -120,8 +122,11 @@ class Decoder:
         index: NgramIndex,
         goal: Goal,
         out: Decoded,
+        ahead: Ahead = NOTHING_AHEAD,
     ) -> Steps[None]:
         """Continue `seq`, whose next-token logits are `row` [V], into `out`.
+
+        `ahead` are tokens that were computed behind the prompt as a guess.
 
         Appends the generated tokens, but not the last one, to `seq` and `index`:
         their keys and values stay for the next request. Yields after each step; if
@@ -140,14 +145,16 @@ class Decoder:
             need = need[len(self._token_bytes(token)) :]
             previous = previous[1:] if previous[:1] == [token] else []
             index.extend([token])
-            source, draft = self._draft(index, previous, need, options, out)
-            seq.reserve(len(seq) + 1 + len(draft))
-            logits = self._runtime.forward(
-                seq.kv, [token, *draft], len(seq), logits="all"
-            )
-            assert logits is not None
-            out.num_steps += 1
-            yield
+            if ahead.rows is not None and ahead.tokens[0] == token:
+                source, draft, logits = "previous", list(ahead.tokens[1:]), ahead.rows
+                # Behind half a healed word the greedy choice is not free yet.
+                draft = [] if need else draft[: options.max_tokens - len(out.tokens)]
+            else:
+                source, draft = self._draft(index, previous, need, options, out)
+                logits = self._step(seq, [token, *draft])
+                out.num_steps += 1
+                yield
+            ahead = NOTHING_AHEAD
             accepted, ended = self._accept(out, logits, draft, options, stop)
             self._policy.learn(source, len(draft), accepted)
             seq.append([token, *draft[:accepted]])
@@ -156,6 +163,12 @@ class Decoder:
                 return
             previous = previous[accepted:] if accepted == len(draft) else []
             row = logits[accepted]
+
+    def _step(self, seq: LiveSequence, tokens: Sequence[int]) -> Tensor:
+        seq.reserve(len(seq) + len(tokens))
+        logits = self._runtime.forward(seq.kv, tokens, len(seq), logits="all")
+        assert logits is not None
+        return logits
 
     def _accept(
         self,

@@ -13,11 +13,11 @@ from codekv.engine.branch import Brancher, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.prefill import Piece, Prefill, Reuse
+from codekv.engine.prefill import Ahead, Piece, Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore
+
+
+MAX_GUESS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +127,11 @@ class Engine:
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
         started = time.perf_counter()
-        seq, row, reuse = yield from self._fill(task)
+        guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
+        seq, row, reuse, ahead = yield from self._fill(task, guess)
         filled = time.perf_counter()
         self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
-        yield from self._decoder.decode(seq, row, self._index, task, out)
+        yield from self._decoder.decode(seq, row, self._index, task, out, ahead)
         outcome = Outcome(
             out,
             reuse,
@@ -146,7 +150,7 @@ class Engine:
         greedy decoding gives, unless the healed word needs several tokens.
         """
         started = time.perf_counter()
-        seq, row, reuse = yield from self._fill(task)
+        seq, row, reuse, _ = yield from self._fill(task)
         filled = time.perf_counter()
         need = task.options.need
         allowed = self._vocab.starting_with(need) if need else None
@@ -185,10 +189,14 @@ class Engine:
         self.chains.clear()
         self.store.clear()
 
-    def _fill(self, task: Task) -> Steps[tuple[LiveSequence, Tensor, Reuse]]:
+    def _fill(
+        self, task: Task, guess: Sequence[int] = ()
+    ) -> Steps[tuple[LiveSequence, Tensor, Reuse, Ahead]]:
         seq = self._acquire(task)
-        row, reuse = yield from self.prefill.run(seq, task.tokens, task.pieces)
-        return seq, row, reuse
+        row, reuse, ahead = yield from self.prefill.run(
+            seq, task.tokens, task.pieces, guess
+        )
+        return seq, row, reuse, ahead
 
     def _acquire(self, task: Task) -> LiveSequence:
         return self.pool.acquire(task.tokens, self.chains.sequences())

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from codekv.cache.key import BlockRef
     from codekv.engine.sequence import LiveSequence
     from codekv.engine.worker import Steps
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime import Logits, Runtime
     from codekv.storage.blockstore import BlockStore, Hit
 
 CHUNK = 64
 NO_PARENT = ChainKey(bytes(16))
 """Parent of whatever stands behind a gap, where nothing is exact."""
+
+FEW = 4
+"""Tokens that cost no more in one step than one does."""
 
 WORTH_RESTORING = 24
 """Below this many missing tokens a look into the store costs more than it saves."""
@@ -80,34 +83,62 @@ class Fill:
     grade: Grade
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ahead:
+    """Guessed tokens that were computed together with the end of a prompt.
+
+    They stand in the slots behind the prompt; `rows` [n, V] are the logits after each.
+    """
+
+    tokens: tuple[int, ...] = ()
+    rows: Tensor | None = None
+
+
+NOTHING_AHEAD = Ahead()
+
+
 def extend(
-    runtime: Runtime, seq: LiveSequence, tokens: Sequence[int], chunk: int = CHUNK
-) -> Steps[tuple[Tensor, int]]:
+    runtime: Runtime,
+    seq: LiveSequence,
+    tokens: Sequence[int],
+    chunk: int = CHUNK,
+    guess: Sequence[int] = (),
+) -> Steps[tuple[Tensor, int, Ahead]]:
     """Make `seq` hold exactly `tokens` by computing what it lacks.
 
+    A short rest is computed in one step with `guess`, tokens that may come next, so
+    that decoding finds its first draft verified already.
+
     Returns:
-        Logits [V] after the last token, and how many tokens were computed.
+        Logits [V] after the last token, how many tokens were computed, and the guess
+        if it was.
     """
     common = seq.common_prefix(tokens)
     known = seq.logits.get(len(tokens) - 1) if common == len(tokens) else None
     if known is not None:
         seq.crop(common)
-        return known, 0
+        return known, 0, NOTHING_AHEAD
     seq.crop(min(common, len(tokens) - 1))
     seq.reserve(len(tokens))
     computed = len(tokens) - len(seq)
-    row: Tensor | None = None
-    while row is None:
+    while len(tokens) - len(seq) > chunk:
         part = tokens[len(seq) : len(seq) + chunk]
-        is_last = len(seq) + len(part) == len(tokens)
-        logits = runtime.forward(seq.kv, part, len(seq), "last" if is_last else "none")
+        runtime.forward(seq.kv, part, len(seq), "none")
         seq.append(part)
-        if is_last:
-            assert logits is not None
-            row = logits[-1]
         yield
+    part = [*tokens[len(seq) :]]
+    added = list(guess) if len(part) <= FEW else []
+    seq.reserve(len(tokens) + len(added))
+    # Rows of the output matrix cost time, so they are made only where they are used.
+    wanted: Logits = "all" if added else "last"
+    logits = runtime.forward(seq.kv, [*part, *added], len(seq), wanted)
+    assert logits is not None
+    seq.append(part)
+    row = logits[len(part) - 1 if added else -1]
     seq.logits = {len(tokens) - 1: row}
-    return row, computed
+    yield
+    ahead = Ahead(tuple(added), logits[len(part) :]) if added else NOTHING_AHEAD
+    return row, computed, ahead
 
 
 class Prefill:
@@ -134,12 +165,17 @@ class Prefill:
         self._repair = repair
 
     def run(
-        self, seq: LiveSequence, tokens: Sequence[int], pieces: Sequence[Piece]
-    ) -> Steps[tuple[Tensor, Reuse]]:
+        self,
+        seq: LiveSequence,
+        tokens: Sequence[int],
+        pieces: Sequence[Piece],
+        guess: Sequence[int] = (),
+    ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
         """Bring `seq` to `tokens`; `pieces` say which blocks they come from.
 
         Returns:
-            Logits [V] after the last token, and where all slots came from.
+            Logits [V] after the last token, where all slots came from, and the guess
+            if it was computed.
         """
         fills = self.plan(seq, tokens, pieces)
         parts = [(fill, planes) for fill in fills if (planes := self._load(fill))]
@@ -147,9 +183,11 @@ class Prefill:
         if parts:
             yield
             done = yield from self._assemble(seq, tokens, parts)
-        row, computed = yield from extend(self._runtime, seq, tokens)
+        row, computed, ahead = yield from extend(
+            self._runtime, seq, tokens, guess=guess
+        )
         done.update(range(len(tokens) - computed, len(tokens)))
-        return row, _count(seq.grades, done)
+        return row, _count(seq.grades, done), ahead
 
     def plan(
         self, seq: LiveSequence, tokens: Sequence[int], pieces: Sequence[Piece]

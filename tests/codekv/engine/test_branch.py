@@ -39,7 +39,7 @@ def alone(tokens, start, size):
 )
 def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
     seq = LiveSequence(RUNTIME.new_kv(4))
-    row, _ = finish(extend(RUNTIME, seq, tokens))
+    row, _, _ = finish(extend(RUNTIME, seq, tokens))
     brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
     options = DecodeOptions(max_tokens=size)
     branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
@@ -58,7 +58,7 @@ def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
 )
 def test_a_kept_branch_continues_like_a_fresh_text(tokens, starts, data) -> None:
     seq = LiveSequence(RUNTIME.new_kv(4))
-    row, _ = finish(extend(RUNTIME, seq, tokens))
+    row, _, _ = finish(extend(RUNTIME, seq, tokens))
     brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
     options = DecodeOptions(max_tokens=5)
     branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
@@ -67,7 +67,7 @@ def test_a_kept_branch_continues_like_a_fresh_text(tokens, starts, data) -> None
     seq.check()
 
     longer = [*seq.tokens, 7]
-    kept, computed = finish(extend(RUNTIME, seq, longer))
+    kept, computed, _ = finish(extend(RUNTIME, seq, longer))
     fresh = RUNTIME.forward(RUNTIME.new_kv(len(longer)), longer, 0)[-1]
     assert computed == 1
     assert kept.allclose(fresh, atol=1e-4)

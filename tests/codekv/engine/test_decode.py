@@ -23,28 +23,49 @@ def finish(steps):
 
 def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:
     seq = LiveSequence(RUNTIME.new_kv(8))
-    row, _ = finish(extend(RUNTIME, seq, tokens))
+    guess = previous if draft and len(tokens) % 2 else ()
+    row, _, ahead = finish(extend(RUNTIME, seq, tokens, guess=guess))
     index = NgramIndex()
     index.sync(tokens, 0)
     options = DecodeOptions(need, size, frozenset(), tuple(previous), draft)
     decoder = Decoder(RUNTIME, TOKENIZER, TOKENIZER.token_bytes, DraftPolicy())
     decoded, goal = Decoded(), Task((), (), options, lambda _: False)
-    finish(decoder.decode(seq, row, index, goal, decoded))
+    finish(decoder.decode(seq, row, index, goal, decoded, ahead))
     seq.check()
     return decoded
+
+
+def test_a_right_guess_costs_no_further_step() -> None:
+    plain = decode(list(b"abc"), draft=False)
+    seq = LiveSequence(RUNTIME.new_kv(8))
+    row, _, ahead = finish(extend(RUNTIME, seq, b"abc", guess=plain.tokens))
+    options = DecodeOptions(max_tokens=len(plain.tokens))
+    decoder = Decoder(RUNTIME, TOKENIZER, TOKENIZER.token_bytes, DraftPolicy())
+    decoded, goal = Decoded(), Task((), (), options, lambda _: False)
+    finish(decoder.decode(seq, row, NgramIndex(), goal, decoded, ahead))
+
+    assert decoded.tokens == plain.tokens
+    assert decoded.num_steps == 0
 
 
 prompts = st.lists(st.sampled_from(b"abcd \n"), min_size=1, max_size=60)
 
 
-@settings(max_examples=40, deadline=None)
-@given(prompts, st.lists(st.sampled_from(b"abcd \n"), max_size=10))
-def test_drafting_never_changes_the_text(tokens, previous) -> None:
-    plain = decode(tokens, draft=False)
-    drafted = decode(tokens, draft=True, previous=previous)
+@settings(max_examples=25, deadline=None)
+@given(
+    prompts,
+    st.lists(st.sampled_from(b"abcd \n"), max_size=10),
+    st.sampled_from([b"", b"a", b"abc"]),
+)
+def test_drafting_never_changes_the_text(tokens, previous, need) -> None:
+    plain = decode(tokens, draft=False, need=need)
+    drafted = decode(tokens, draft=True, previous=previous, need=need)
 
     assert drafted.data == plain.data
     assert drafted.tokens == plain.tokens
+    # The right guess is the likeliest to be taken too far.
+    again = decode(tokens, draft=True, previous=plain.tokens, need=need)
+    assert again.tokens == plain.tokens
 
 
 def test_drafting_saves_steps_when_the_guess_is_right() -> None:

@@ -60,12 +60,12 @@ blocks_lists = st.lists(texts, min_size=1, max_size=5)
 def test_extending_over_any_history_equals_a_fresh_run(prompts, chunk) -> None:
     seq = LiveSequence(RUNTIME.new_kv(4))
     for tokens in prompts:
-        row, computed = finish(extend(RUNTIME, seq, tokens, chunk))
+        row, computed, _ = finish(extend(RUNTIME, seq, tokens, chunk))
         seq.check()
 
         assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
         assert computed <= len(tokens)
-    row, computed = finish(extend(RUNTIME, seq, prompts[-1], chunk))
+    row, computed, _ = finish(extend(RUNTIME, seq, prompts[-1], chunk))
 
     assert computed == 0
 
@@ -83,7 +83,7 @@ def test_dropped_work_leaves_a_valid_prefix(prompts, data) -> None:
                 break
         steps.close()
         seq.check()
-    row, _ = finish(extend(RUNTIME, seq, prompts[-1]))
+    row, _, _ = finish(extend(RUNTIME, seq, prompts[-1]))
 
     assert torch.allclose(row, fresh_row(prompts[-1]), atol=TOLERANCE)
 
@@ -96,7 +96,7 @@ def test_restored_chain_gives_the_exact_answer(blocks, tail) -> None:
     tokens = (*chain_of(blocks).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, kept, move=False, repair=4)
-    row, reuse = finish(prefill.run(seq, tokens, pieces_of(blocks)))
+    row, reuse, _ = finish(prefill.run(seq, tokens, pieces_of(blocks)))
     seq.check()
 
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
@@ -113,7 +113,7 @@ def test_moved_blocks_become_exact_by_repair(blocks, above, tail, k) -> None:
     tokens = (*chain_of(moved).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, kept, move=True, repair=k)
-    _, reuse = finish(prefill.run(seq, tokens, pieces_of(moved)))
+    _, reuse, _ = finish(prefill.run(seq, tokens, pieces_of(moved)))
     seq.check()
     assert reuse.context == len(tokens)
 
@@ -130,7 +130,7 @@ def test_moved_blocks_become_exact_by_repair(blocks, above, tail, k) -> None:
             strict=True,
         ):
             assert torch.allclose(mine, theirs, atol=TOLERANCE)
-    row, computed = finish(extend(RUNTIME, seq, tokens))
+    row, computed, _ = finish(extend(RUNTIME, seq, tokens))
     assert computed <= 1
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
 
@@ -154,7 +154,7 @@ def test_assembly_may_be_dropped_at_any_step(blocks, above, data) -> None:
         steps.close()
         seq.check()
     finish(repair(RUNTIME, seq, tokens))
-    row, _ = finish(extend(RUNTIME, seq, tokens))
+    row, _, _ = finish(extend(RUNTIME, seq, tokens))
 
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
 
@@ -165,7 +165,7 @@ def test_sequences_are_shared_by_copying(prompts, limit, spare) -> None:
     pool = SequencePool(lambda: LiveSequence(RUNTIME.new_kv(4)), limit)
     for tokens in prompts:
         seq = pool.acquire(tokens, (), spare)
-        row, _ = finish(extend(RUNTIME, seq, tokens))
+        row, _, _ = finish(extend(RUNTIME, seq, tokens))
 
         assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
         assert len(list(pool)) <= limit
