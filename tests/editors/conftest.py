@@ -10,12 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from codekv.config import data_dir
 from codekv.testing.service import read_journal
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TOOLS = ROOT / ".tools"
 IMAGES = ROOT / "docs" / "images"
+
+SAMPLE = """\
+class Cart:
+    def __init__(self):
+        self.items = []
+
+    def add(self, name, price, quantity=1):
+        self.items.append((name, price, quantity))
+
+    def total(self):
+        """
 
 RULES = [
     {"after": "    ret", "text": "urn a + b", "others": ["urn a - b", "urn a * b"]},
@@ -28,7 +40,7 @@ RULES = [
 ]
 
 
-def until(what, condition, seconds=30.0):
+def until(what, condition, seconds=60.0):
     """Wait for a condition and give what it gave."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -83,6 +95,39 @@ def install(part):
         if os.environ.get("CODEKV_EDITORS") == "required":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+class RealBackend:
+    """The server as users start it, with the models that are on this machine."""
+
+    def __init__(self, home):
+        self.command = [sys.executable, "-m", "codekv", "serve"]
+        self.env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        for kind in ("CONFIG", "CACHE", "STATE"):
+            self.env[f"XDG_{kind}_HOME"] = str(home / "xdg" / kind.lower())
+        self.env["XDG_DATA_HOME"] = str(data_dir().parent)
+
+
+def picture(name, home):
+    """Where a picture goes: into the documentation only if that is asked for."""
+    folder = IMAGES if os.environ.get("CODEKV_SCREENSHOTS") else home
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+@pytest.fixture(scope="session")
+def real_backend(tmp_path_factory):
+    return RealBackend(tmp_path_factory.mktemp("real"))
+
+
+@pytest.fixture(scope="session")
+def sample():
+    return SAMPLE
+
+
+@pytest.fixture(scope="session")
+def picture_path():
+    return picture
 
 
 @pytest.fixture(scope="session")

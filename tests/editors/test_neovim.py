@@ -500,6 +500,24 @@ def test_the_built_in_way_is_taken_where_there_is_one(bare, waiter):
     ]
 
 
+@pytest.mark.model
+def test_the_real_model_writes_what_is_accepted(
+    pynvim, real_backend, tmp_path, waiter, sample
+):
+    editor = Neovim(pynvim, real_backend, tmp_path)
+    try:
+        editor.setup()
+        path = editor.edit(sample, waiter)
+        editor.api.input("ret")
+        offered = waiter("ghost text", editor.ghost)
+        editor.api.input("<Tab><Esc>")
+        editor.api.command("silent write")
+        first = sample + "ret" + offered[0][1]
+        waiter(first, lambda: path.read_text("utf-8").startswith(first))
+    finally:
+        editor.close()
+
+
 def test_help_has_every_option_key_and_command(installer):
     installer("neovim")
     text = (PLUGIN / "doc" / "codekv.txt").read_text("utf-8")

