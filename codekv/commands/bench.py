@@ -103,8 +103,8 @@ def _options(given: dict[str, Any], root: Path) -> Options:
         seed=given["seed"],
         pace=given["pace"],
         quick=quick,
-        baseline_asks=4 if quick else 12,
-        fresh_asks=1 if quick else 8,
+        baseline_asks=4 if quick else 9,
+        fresh_asks=4 if quick else 6,
     )
 
 

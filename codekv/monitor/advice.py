@@ -182,8 +182,8 @@ def _memory_swing(history: History, settings: Settings) -> Finding:
     return _finding(
         "memory swing",
         value,
-        "deviation under 10 % of the mean",
-        (value or 0.0) < HEALTHY_SWING,
+        "deviation under 10 % of the mean, growing apart",
+        (value or 0.0) < HEALTHY_SWING or not history.memory_fell(),
         advice,
     )
 

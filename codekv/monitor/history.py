@@ -92,6 +92,13 @@ class History:
         variance = sum((value - mean) ** 2 for value in held) / len(held)
         return math.sqrt(variance) / mean
 
+    def memory_fell(self) -> bool:
+        """Whether memory ever went down in the window; filling up is not a swing."""
+        held = list(self.series("memory_mb"))
+        return any(
+            after < before for before, after in zip(held, held[1:], strict=False)
+        )
+
     def lengths(self) -> Histogram:
         """How long the sequences in the window were."""
         counts: Counter[int] = Counter()

@@ -152,6 +152,15 @@ def test_memory_swing_is_deviation_over_mean():
     }
 
 
+def test_a_pool_that_fills_up_does_not_swing():
+    monitor = Monitor(settings=DEFAULTS)
+    for index in range(40):
+        monitor.record(memory_mb=10 * index)
+    found = finding(monitor, "memory swing")
+    assert found.value > 0.1
+    assert found.verdict is Verdict.OK
+
+
 def test_late_first_tokens_warn_against_the_configured_budget():
     for budget, verdict in ((1000, Verdict.OK), (300, Verdict.WARN)):
         monitor = Monitor(settings=settings(completion__latency_budget_ms=budget))
