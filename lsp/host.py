@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from codekv.completion.api import State, Status
@@ -15,7 +17,7 @@ from codekv.errors import CodekvError
 from lsp.aside import aside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from codekv.completion.api import CompletionService
@@ -46,6 +48,7 @@ class Host:
         self._settled = asyncio.Event()
         self._closed = False
         self._paused = False
+        self._num_waiting = 0
         self._ended = True
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -60,6 +63,15 @@ class Host:
         """Tell all listeners that the state may have changed."""
         for listener in list(self._listeners):
             listener()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count somebody who waits for an answer of the service."""
+        self._num_waiting += 1
+        try:
+            yield
+        finally:
+            self._num_waiting -= 1
 
     async def start(self, config: Config, workspace: Path | None) -> None:
         """Create the service and begin to load; the first call counts."""
@@ -92,7 +104,12 @@ class Host:
             return Status(State.ERROR, message=self.failure)
         if self.service is None:
             return Status(State.PAUSED if self._paused else State.LOADING)
-        return self.service.status()
+        status = self.service.status()
+        if status.state not in (State.READY, State.WORKING):
+            return status
+        # Work that nobody waits for is nobody's business.
+        state = State.WORKING if self._num_waiting else State.READY
+        return replace(status, state=state)
 
     async def close(self) -> bool:
         """End the service and tell whether it ended in time."""

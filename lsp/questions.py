@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SHOW_WORKING_S = 0.1
 _NOTHING = Completion(source=Source.NONE)
 
 
@@ -122,11 +123,12 @@ async def _ask_service(server: Server, question: Question) -> Completion:
             return known
         await asyncio.sleep(question.wait)
     started = server.now()
-    working = asyncio.get_running_loop().call_later(0.1, server.host.notify)
+    soon = asyncio.get_running_loop().call_later(SHOW_WORKING_S, server.host.notify)
     try:
-        completion = await service.complete(question.request)
+        with server.host.waiting():
+            completion = await service.complete(question.request)
     finally:
-        working.cancel()
+        soon.cancel()
     if completion.source is Source.MODEL:
         server.debounce.answered(server.now() - started)
     return completion

@@ -15,7 +15,13 @@ from codekv.errors import UsageError
 from lsp.host import Host
 from lsp.log import configure_logging
 from lsp.server import Server, Terms
-from lsp.transport import PipeWriter, private_streams, read_pipe, read_socket
+from lsp.transport import (
+    PipeWriter,
+    SocketWriter,
+    private_streams,
+    read_pipe,
+    read_socket,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from lsp.host import ServiceFactory
 
 logger = logging.getLogger(__name__)
+
+GREETING_SECONDS = 30.0
 
 
 def run_stdio(load: Callable[[], ServiceFactory]) -> int:
@@ -109,11 +117,14 @@ async def _serve_tcp(host: Host, name: str, port: int, token: str | None) -> Non
         over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         terms = Terms(over.set_result, _keep_service, token, next(numbers))
         server = Server(host, terms)
-        server.protocol.set_writer(writer)
+        socket = SocketWriter(writer)
+        server.protocol.set_writer(socket)
         reading = asyncio.ensure_future(read_socket(reader, server))
+        loop = asyncio.get_running_loop()
+        loop.call_later(GREETING_SECONDS, _put_out_strangers, server)
         await over
         reading.cancel()
-        writer.close()
+        socket.close()
 
     try:
         listener = await asyncio.start_server(connected, name, port)
@@ -127,6 +138,12 @@ async def _serve_tcp(host: Host, name: str, port: int, token: str | None) -> Non
             await listener.serve_forever()
         finally:
             await host.close()
+
+
+def _put_out_strangers(server: Server) -> None:
+    """End a conversation in which nobody has said who they are."""
+    if not server.is_admitted:
+        server.end(1)
 
 
 async def _keep_service() -> None:

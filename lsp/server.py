@@ -168,6 +168,11 @@ class Server(LanguageServer):
         if not self._is_over:
             self.protocol.receive(body)
 
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the client has introduced itself properly."""
+        return self.protocol.is_initialized
+
     def lost(self) -> None:
         """Take it that the client is gone."""
         self.end(0 if self.protocol.has_shut_down else 1)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 READ_SIZE = 1 << 16
 READ_AHEAD = 64
 MAX_MESSAGE = 1 << 28
+MAX_GREETING = 1 << 20
+MAX_UNSENT = 1 << 26
+MAX_HEADER = 1 << 14
+MAX_DIGITS = 12
 FLUSH_SECONDS = 0.5
 
 
@@ -29,9 +33,14 @@ class FramingError(ValueError):
 
 
 class Framer:
-    """Cuts a stream into message bodies; holds at most one unfinished message."""
+    """Cuts a stream into message bodies; holds at most one unfinished message.
 
-    def __init__(self) -> None:
+    Attributes:
+        limit: The longest message that is taken; may be raised at any time.
+    """
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
+        self.limit = limit
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -44,11 +53,13 @@ class Framer:
         while True:
             end = self._data.find(b"\r\n\r\n")
             if end < 0:
-                if len(self._data) > MAX_MESSAGE:
+                if len(self._data) > MAX_HEADER:
                     raise FramingError("a header without an end")
                 return
             start = end + 4
             length = _content_length(bytes(self._data[:end]))
+            if length > self.limit:
+                raise FramingError("a message that is too long")
             if len(self._data) < start + length:
                 return
             body = bytes(self._data[start : start + length])
@@ -61,7 +72,7 @@ def _content_length(header: bytes) -> int:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             text = value.strip()
-            if text.isdigit() and int(text) <= MAX_MESSAGE:
+            if text.isdigit() and len(text) <= MAX_DIGITS:
                 return int(text)
     raise FramingError("a header without a usable Content-Length")
 
@@ -74,6 +85,10 @@ class Receiver(Protocol):
 
     def lost(self) -> None:
         """Note that nothing more will come."""
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the client may go on."""
 
 
 class PipeWriter:
@@ -103,6 +118,24 @@ class PipeWriter:
                 self._stream.flush()
             except (OSError, ValueError):
                 return
+
+
+class SocketWriter:
+    """Writes to a connection; one that does not read is given up."""
+
+    def __init__(self, stream: asyncio.StreamWriter) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes; never blocks."""
+        if self._stream.transport.get_write_buffer_size() > MAX_UNSENT:
+            self._stream.transport.abort()
+        elif not self._stream.is_closing():
+            self._stream.write(data)
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        self._stream.close()
 
 
 def private_streams() -> tuple[BufferedReader, BinaryIO]:
@@ -153,12 +186,17 @@ def read_pipe(
 
 
 async def read_socket(reader: asyncio.StreamReader, receiver: Receiver) -> None:
-    """Read messages from a connection until it ends."""
-    framer = Framer()
+    """Read messages from a connection until it ends.
+
+    Until the first one is accepted, only short ones are: anyone may connect.
+    """
+    framer = Framer(MAX_GREETING)
     try:
         while data := await reader.read(READ_SIZE):
             for body in framer.feed(data):
                 receiver.receive(body)
+                if receiver.is_admitted:
+                    framer.limit = MAX_MESSAGE
     except (OSError, FramingError):
         pass
     receiver.lost()

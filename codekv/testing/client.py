@@ -14,21 +14,47 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Self
-
-from lsp.transport import READ_SIZE, Framer
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-    from codekv.testing.forks import ForkedServer
+    from typing import IO
 
 ANSWER_SECONDS = 20.0
 
 
 class NoAnswerError(TimeoutError):
     """The server did not say in time what was waited for."""
+
+
+class ServerProcess(Protocol):
+    """The parts of `subprocess.Popen` that a client uses."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """Where messages go."""
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Where messages come from."""
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """The server's log."""
+
+    def poll(self) -> int | None:
+        """Tell the exit code, or None while it runs."""
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end."""
+
+    def kill(self) -> None:
+        """End it by force."""
 
 
 class Client:
@@ -40,7 +66,7 @@ class Client:
         arrived: When each answer came, by id, on `time.perf_counter`.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes] | ForkedServer) -> None:
+    def __init__(self, process: ServerProcess) -> None:
         self.process = process
         self.notifications: dict[str, list[Any]] = defaultdict(list)
         self.asked: list[dict[str, Any]] = []
@@ -148,13 +174,17 @@ class Client:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        framer = Framer()
-        fd = self.process.stdout.fileno()
-        while data := os.read(fd, READ_SIZE):
-            for body in framer.feed(data):
-                with self._changed:
-                    self._take(json.loads(body))
-                    self._changed.notify_all()
+        stream = self.process.stdout
+        while header := stream.readline():
+            name, _, value = header.partition(b":")
+            if name.lower() != b"content-length":
+                continue
+            while stream.readline().strip():
+                pass  # other headers, up to the empty line
+            message = json.loads(stream.read(int(value)))
+            with self._changed:
+                self._take(message)
+                self._changed.notify_all()
 
     def _take(self, message: dict[str, Any]) -> None:
         if "method" not in message:

@@ -21,7 +21,7 @@ class Line:
     def __init__(self, port):
         self._socket = socket.create_connection(("127.0.0.1", port))
         self.stdin = self._socket.makefile("wb", buffering=0)
-        self.stdout = self._socket.makefile("rb", buffering=0)
+        self.stdout = self._socket.makefile("rb")
         self.stderr = io.BytesIO()
         self.pid = 0
 

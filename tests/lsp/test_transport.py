@@ -28,6 +28,17 @@ def test_a_header_without_a_usable_length_ends_the_stream(header):
         list(Framer().feed(header + b"\r\n\r\n"))
 
 
+def test_a_message_over_the_limit_ends_the_stream_before_it_is_read():
+    with pytest.raises(FramingError):
+        list(Framer(10).feed(b"Content-Length: 11\r\n\r\n"))
+    assert list(Framer(10).feed(b"Content-Length: 10\r\n\r\n" + b"x" * 10))
+
+
+def test_a_header_without_an_end_is_not_collected_for_ever():
+    with pytest.raises(FramingError):
+        list(Framer().feed(b"x" * 20_000))
+
+
 def test_a_writer_whose_reader_is_slow_blocks_nobody():
     entered, release = threading.Event(), threading.Event()
     written = []
