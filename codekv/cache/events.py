@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from enum import StrEnum
 
@@ -42,14 +43,16 @@ class Event(StrEnum):
 
 
 class Counters:
-    """Counts of events since the store was opened."""
+    """Counts of events since the store was opened; thread-safe."""
 
     def __init__(self) -> None:
         self._counts: Counter[Event] = Counter()
+        self._lock = threading.Lock()
 
     def note(self, event: Event, times: int = 1) -> None:
         """Count an event."""
-        self._counts[event] += times
+        with self._lock:
+            self._counts[event] += times
 
     def __getitem__(self, event: Event) -> int:
         return self._counts[event]

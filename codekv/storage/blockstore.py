@@ -133,7 +133,8 @@ class BlockStore:
             self._drop_broken(hit.source)
             return None
         self.counters.note(event)
-        self._load_times.note(time.perf_counter() - started)
+        with self._lock:
+            self._load_times.note(time.perf_counter() - started)
         return planes
 
     def put(self, ref: BlockRef, planes: Planes, facts: Facts) -> bool:

@@ -29,6 +29,7 @@ _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "int8": torch.int8}
 PLAIN_NAMES = tuple(_DTYPES)
 _MAX_SIZE = 1 << 16  # of any one dimension
 _LEVELS = 127
+_ROUNDER = 1.5 * 2.0**23  # float32 has no fractions from here on
 _TINY = 1e-30  # a row of nothing larger is coded as zeros
 
 
@@ -94,8 +95,10 @@ class PlainCodec:
         peaks = [head_TD.abs().amax(-1, keepdim=True) for head_TD in tensor_HTD]
         scale_HT1 = torch.stack(peaks).div_(_LEVELS)
         divisor = scale_HT1.masked_fill(scale_HT1 < _TINY, torch.inf)
-        codes = (tensor_HTD / divisor).round_().clamp_(-_LEVELS, _LEVELS)
-        return [codes.to(torch.int8), scale_HT1]
+        # Adding and taking away a large number rounds; torch's own round splits even
+        # small tensors over threads.
+        codes = (tensor_HTD / divisor).add_(_ROUNDER).sub_(_ROUNDER)
+        return [codes.clamp_(-_LEVELS, _LEVELS).to(torch.int8), scale_HT1]
 
     def _decode_tensor(self, parts: Iterator[Tensor], shape: tuple[int, ...]) -> Tensor:
         coded_HTD = _view(next(parts), self._dtype, shape)
