@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from codekv.model.rope import Rope
     from codekv.model.runtime import Logits, ModelSpec
 
+MLP_ROWS = 128
+"""Tokens at a time in the wide middle layer, so that its rows stay in the cache."""
+
 
 class Decoder:
     """The `Runtime` of the Llama and Qwen2 family."""
@@ -131,8 +134,9 @@ class Decoder:
             pairs = qkv_THD[:, :num_turned].view(turned_shape)
             torch.view_as_complex(pairs).mul_(turns_T1C)
             layer.out.add_to(x_TE, attention(qkv_THD, keys, values), None)
-            h_TM, factor_T1 = layer.gate_up.gate(x_TE, layer.mlp_norm)
-            layer.down.add_to(x_TE, h_TM, factor_T1)
+            for part_TE in x_TE.split(MLP_ROWS):
+                h_TM, factor_T1 = layer.gate_up.gate(part_TE, layer.mlp_norm)
+                layer.down.add_to(part_TE, h_TM, factor_T1)
         return x_TE
 
     def _logits(self, x_TE: Tensor) -> Tensor:

@@ -58,13 +58,12 @@ class OneDnn:
         self._packed = ops.qlinear_prepack(rows_NK, None)
         self._scale_N = scale_N / 127.0
         self._zeros_N = torch.zeros(rows_NK.shape[0], dtype=torch.long)
-        # Truncation towards zero after adding a half rounds to nearest.
-        self._half = torch.tensor(128.5)
         self._multiply: Any = ops.qlinear_pointwise.default
 
     def __call__(self, x_TK: Tensor, inverse_T1: Tensor) -> Tensor:
         """See Product."""
-        shifted_TK = torch.addcmul(self._half, x_TK, inverse_T1, value=127.0)
+        # Truncation towards zero after adding a half rounds to nearest.
+        shifted_TK = (x_TK * (inverse_T1 * 127.0)).add_(128.5)
         product: Tensor = self._multiply(
             shifted_TK.to(torch.uint8),
             1.0,

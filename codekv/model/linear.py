@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from codekv.model.kernels import Product
 
 
+_MANY_ROWS = 32
+
+
 class Norm:
     """Root-mean-square norm: `x * weight / sqrt(mean(x^2) + eps)`."""
 
@@ -72,9 +75,8 @@ class Int8Linear:
     def project(self, x_TE: Tensor, norm: Norm) -> Tensor:
         """See Linear."""
         raw_TN, scale_T1 = self._normed(x_TE, norm)
-        if self._bias_N is None:
-            return raw_TN.mul_(scale_T1)
-        return torch.addcmul(self._bias_N, raw_TN, scale_T1)
+        raw_TN *= scale_T1
+        return raw_TN if self._bias_N is None else raw_TN.add_(self._bias_N)
 
     def gate(self, x_TE: Tensor, norm: Norm) -> tuple[Tensor, Tensor | None]:
         """See Linear."""
@@ -87,18 +89,20 @@ class Int8Linear:
 
     def add_to(self, x_TE: Tensor, h_TK: Tensor, factor_T1: Tensor | None) -> None:
         """See Linear."""
-        top_T1 = vector_norm(h_TK, torch.inf, -1, True)
+        top_T1 = _top(h_TK)
         raw_TN = self._product(h_TK, top_T1.reciprocal())
         if factor_T1 is not None:
             top_T1 *= factor_T1
-        x_TE.addcmul_(raw_TN, top_T1)
+        # Not addcmul: with a broadcast factor it runs number by number.
+        raw_TN *= top_T1
+        x_TE += raw_TN
         if self._bias_N is not None:
             x_TE += self._bias_N
 
     def _normed(self, x_TE: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
         """Product of `norm(x)` up to the returned scale [T, 1]."""
         h_TE = x_TE * norm.tall_E
-        top_T1 = vector_norm(h_TE, torch.inf, -1, True)
+        top_T1 = _top(h_TE)
         raw_TN = self._product(h_TE, top_T1.reciprocal())
         return raw_TN, top_T1.div_(norm.divisor(x_TE))
 
@@ -127,3 +131,11 @@ class DenseLinear:
         return functional.linear(
             x_TK.to(self._weight_NK.dtype), self._weight_NK, self._bias_N
         )
+
+
+def _top(x_TK: Tensor) -> Tensor:
+    """Largest magnitude of each row [T, 1]; the infinity norm, but vectorised."""
+    if len(x_TK) < _MANY_ROWS:
+        return x_TK.abs().amax(-1, True)
+    # Two reductions read twice what one copy would write and read.
+    return torch.maximum(x_TK.amax(-1, True), x_TK.amin(-1, True).neg_())
