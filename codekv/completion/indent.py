@@ -46,6 +46,8 @@ def fit(tree: SyntaxTree, plan: Plan, text: bytes) -> bytes:
     has_no_indentation = b"\n" not in text and not is_blank(typed)
     if tree.grammar is None or has_no_indentation or _is_in_string(plan):
         return text
+    if opaque_start(tree, line_start(data, plan.cursor_byte)) is not None:
+        return text
     return _Fitter(tree, tree.grammar, plan).fit(text)
 
 
@@ -185,8 +187,12 @@ class _Fitter:
             return wrote
         if line.lstrip()[:1] in _CONTINUES or grammar.lines.is_skipped(line):
             return wrote
-        widths = self._statement_widths()
         typed = width(self._typed)
+        is_step = self._step is None or (wrote - typed) % self._step == 0
+        if is_step and not grammar.is_indented:
+            # Where brackets rule, a line may stand in many places.
+            return wrote
+        widths = self._statement_widths()
         possible = sorted(w for w in widths if w >= typed)
         if not possible or wrote in possible:
             return wrote

@@ -120,8 +120,12 @@ class StopChecker:
         Without a header of its own, a text goes on until it leaves the construct of
         the anchor.
         """
-        if self._plan.header is not None:
-            return columns, self._plan.header
+        header = self._plan.header
+        if header is not None and columns <= header and not self._is_indented:
+            # Where brackets rule, a body need not be indented: namespaces are not.
+            return columns, columns - 1
+        if header is not None:
+            return columns, header
         outer = self._outer if columns > self._outer else self._outer - 1
         return outer + 1, outer
 

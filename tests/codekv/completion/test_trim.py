@@ -146,6 +146,12 @@ def test_indentation_fits_the_file(source, raw, expected):
         ("if (|) {\n}\n", "a === b\n", "if (a === b) {\n}\n"),
         ("x = |;\n", "f(1)\n", "x = f(1);\n"),
         ("x = |;\n", "f(1);\n", "x = f(1);\n"),
+        ("if (a)\n|\nb();\n", "  c();\n", "if (a)\n  c();\nb();\n"),
+        (
+            "f(() => {\n  a();\n|\n});\n",
+            "   b();\n",
+            "f(() => {\n  a();\n  b();\n});\n",
+        ),
         ("const s = `|`;\n", "a ${b}\n", "const s = `a ${b}`;\n"),
     ],
 )

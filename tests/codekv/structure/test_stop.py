@@ -77,6 +77,11 @@ def test_braces_end(source, text, expected):
     assert kept(source, text, "javascript") == expected
 
 
+def test_body_that_is_not_indented():
+    source = "namespace a {\n\n|\n\n}  // namespace a\n"
+    assert kept(source, "class B;\n\n}  // namespace a\n", "cpp") == "class B;\n"
+
+
 def test_directives_and_labels_do_not_end_a_block():
     text = "a();\n#ifdef X\n  b();\n#endif\nout:\n  c();\n}\n"
     assert kept("int f(void) {\n  |\n}\n", text, "c") == text[:-3]
