@@ -32,6 +32,7 @@ _WEEK_S = 7 * 86400.0
 _TEMP_LIFE_S = 3600.0
 _PAUSE_S = 60.0  # after a failed write
 _RESCAN_S = 5.0  # between looks at what other processes did
+_TRIM_S = 60.0  # between looks at the files of other models
 
 
 class DiskTier:
@@ -52,6 +53,7 @@ class DiskTier:
         self._used: set[ChainKey] = set()
         self._paused_until = float("-inf")
         self._scanned_at = float("-inf")
+        self._trimmed_at = float("-inf")
 
     @property
     def budget_bytes(self) -> int:
@@ -164,6 +166,9 @@ class DiskTier:
         for path in used:
             with contextlib.suppress(OSError):
                 os.utime(path, (now, now))
+        if now - self._trimmed_at < _TRIM_S:
+            return
+        self._trimmed_at = now
         with contextlib.suppress(OSError):
             self._trim_others()
 

@@ -463,3 +463,17 @@ def test_names_are_read_as_they_are_written(name):
 )
 def test_other_names_are_not_blocks(name):
     assert files.BlockName.parse(name) is None
+
+
+def test_idle_flushes_do_not_list_other_models_again_and_again(tmp_path, monkeypatch):
+    clock = FakeClock()
+    fill(tmp_path, [1], fingerprint="old", clock=clock)
+    store, _ = fill(tmp_path, [1], fingerprint="new", clock=clock)
+    listed = []
+    monkeypatch.setattr(files, "scan", lambda folder: listed.append(folder) or [])
+
+    for _ in range(10):
+        store.flush(1000)
+        clock.tick(7)
+
+    assert len(listed) == 1
