@@ -153,9 +153,13 @@ def _shapes(value: object) -> Shapes:
 
 
 def _gather(planes_HTD: list[Tensor]) -> Tensor:
-    """All layers side by side: float32 [T, C]."""
-    columns = [p.to(torch.float32).permute(1, 0, 2).flatten(1) for p in planes_HTD]
-    return torch.cat(columns, dim=1)
+    """All layers side by side: float32 [T, C], new."""
+    num_tokens = planes_HTD[0].shape[1]
+    widths = [plane.shape[0] * plane.shape[2] for plane in planes_HTD]
+    out = torch.empty(num_tokens, sum(widths))
+    for plane, columns in zip(planes_HTD, out.split(widths, dim=1), strict=True):
+        columns.unflatten(1, (plane.shape[0], -1)).copy_(plane.transpose(0, 1))
+    return out
 
 
 def _scatter(keys_TC: Tensor, values_TC: Tensor, shapes: Shapes) -> Planes:
