@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import tempfile
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_MESSAGE = 64 * 1024 * 1024
+_POLL_S = 0.03
 
 
 class ServerGoneError(CodekvError):
@@ -213,8 +215,19 @@ class LspClient:
                 raise CodekvError(f"the server says: {status.get('message')}")
             if state in {"ready", "working"}:
                 return status
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(_POLL_S)
         raise CodekvError(f"the server was not ready within {timeout_s:.0f} s")
+
+    async def settle(self, seconds: float, quiet: float = 0.15) -> None:
+        """Return when the server has been idle for a while, or after `seconds`."""
+        deadline = time.monotonic() + seconds
+        idle_since = time.monotonic()
+        while (now := time.monotonic()) < deadline:
+            if (await self.status()).get("state") == "working":
+                idle_since = now
+            elif now - idle_since >= quiet:
+                return
+            await asyncio.sleep(_POLL_S)
 
     def _range(self, index: LineIndex, start: int, end: int) -> dict[str, Any]:
         return {

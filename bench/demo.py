@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
 LOADING_S = 300.0
+READING_S = 4.0
 SERVER = (sys.executable, "-m", "codekv", "serve")
 
 SOURCES = {"typed_through": "as shown before"}
@@ -95,6 +96,8 @@ async def _play(
         ready = time.perf_counter() - started
         console.print(f"{status.get('model', '')} ready after {ready:.1f} s\n")
         await client.open(uri, "python", data)
+        with console.status("a person reads, the server warms the file"):
+            await client.settle(READING_S)
         text = data.encode()
         for line in _lines(data):
             start = text.find(line.encode())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from bench.client import LspClient
-from bench.target import QUIET_S
 from codekv.completion.api import Completion, Item, Source, Timing, TokenCounts
 from codekv.config import cache_dir
 from codekv.errors import CodekvError
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
 COMMAND = (sys.executable, "-m", "codekv", "serve")
 LOADING_S = 300.0
-_POLL_S = 0.03
 
 
 class LspTarget:
@@ -72,15 +68,7 @@ class LspTarget:
 
     async def settle(self, seconds: float) -> None:
         """See `Target`."""
-        deadline = time.monotonic() + seconds
-        idle_since = time.monotonic()
-        while (now := time.monotonic()) < deadline:
-            status = await self.client.status()
-            if status.get("state") == "working":
-                idle_since = now
-            elif now - idle_since >= QUIET_S:
-                return
-            await asyncio.sleep(_POLL_S)
+        await self.client.settle(seconds)
 
     async def restart(self) -> None:
         """See `Target`."""
