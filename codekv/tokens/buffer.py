@@ -36,8 +36,9 @@ class TokenBuffer:
         self._cuts: Cuts = getattr(tokenizer, "cuts", Cuts(()))
         self._data = b""
         self._encoding = Encoding((), ())
-        # The same ends as numbers of the machine, which are quick to shift.
-        self._ends = np.empty(0, dtype=np.int64)
+        # Lists are spliced in place; a tuple would copy every token several times.
+        self._ids: list[int] = []
+        self._ends: list[int] = []
         self.num_encoded_bytes = 0
 
     def update(self, data: bytes) -> Encoding:
@@ -45,22 +46,18 @@ class TokenBuffer:
         if data == self._data:
             self.num_encoded_bytes = 0
             return self._encoding
-        old = self._encoding
         start, end, shift = _stretch(self._data, data, self._cuts)
         fresh = self._tokenizer.encode(data[start:end])
         self.num_encoded_bytes = end - start
         # Cuts are ends of tokens in both texts, so both searches are exact.
-        head = bisect_right(old.ends, start)
-        tail = bisect_right(old.ends, end - shift)
-        middle = np.array(fresh.ends, dtype=np.int64) + start
-        after = self._ends[tail:] + shift
+        head = bisect_right(self._ends, start)
+        tail = bisect_right(self._ends, end - shift)
+        if shift:
+            self._ends[tail:] = [at + shift for at in self._ends[tail:]]
+        self._ends[head:tail] = [at + start for at in fresh.ends]
+        self._ids[head:tail] = fresh.ids
         self._data = data
-        self._ends = np.concatenate((self._ends[:head], middle, after))
-        moved = old.ends[tail:] if not shift else tuple(after.tolist())
-        self._encoding = Encoding(
-            old.ids[:head] + fresh.ids + old.ids[tail:],
-            old.ends[:head] + tuple(middle.tolist()) + moved,
-        )
+        self._encoding = Encoding(tuple(self._ids), tuple(self._ends))
         return self._encoding
 
 
