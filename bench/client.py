@@ -223,7 +223,8 @@ class LspClient:
         deadline = time.monotonic() + seconds
         idle_since = time.monotonic()
         while (now := time.monotonic()) < deadline:
-            if (await self.status()).get("state") == "working":
+            status = await self.status()
+            if status.get("state") == "working" or not status.get("settled", True):
                 idle_since = now
             elif now - idle_since >= quiet:
                 return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUIET_S = 0.15
 """The service counts as idle after being idle for so long."""
 
-_POLL_S = 0.01
+_POLL_S = 0.03
 
 
 class Target(Protocol):
@@ -153,7 +153,8 @@ class ServiceTarget:
         deadline = time.monotonic() + seconds
         idle_since = time.monotonic()
         while (now := time.monotonic()) < deadline:
-            if self.service.status().state is State.WORKING:
+            status = self.service.status()
+            if status.state is State.WORKING or not status.settled:
                 idle_since = now
             elif now - idle_since >= QUIET_S:
                 return

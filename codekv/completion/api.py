@@ -156,7 +156,11 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A point-in-time view for status bars, `codekv top` and tests."""
+    """A point-in-time view for status bars, `codekv top` and tests.
+
+    Attributes:
+        settled: Nothing is left to do, idle work included; `state` does not tell.
+    """
 
     state: State
     model: str = ""
@@ -164,6 +168,7 @@ class Status:
     last: Completion | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
+    settled: bool = True
 
 
 class CompletionService(Protocol):

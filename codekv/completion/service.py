@@ -143,6 +143,7 @@ class Service:
             self._last,
             self._reporter.metrics(),
             self._reporter.advice(),
+            self._worker.is_idle,
         )
 
     def clear_cache(self) -> None:

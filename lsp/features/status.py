@@ -67,6 +67,7 @@ def full_report(server: Server) -> dict[str, Any]:
         **short_report(status, server.silence),
         "metrics": status.metrics,
         "advice": list(status.advice),
+        "settled": status.settled,
     }
 
 

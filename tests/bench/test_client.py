@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,22 @@ def test_demo_fails_without_ghost_text(tmp_path, capsys):
 def test_demo_fails_in_one_line_without_a_model(tmp_path, capsys):
     assert demo.main([], command(tmp_path, load_error="no model here")) == 1
     assert "no model here" in capsys.readouterr().out
+
+
+async def test_reading_waits_for_idle_work_and_no_longer_than_asked():
+    class Busy(ScriptedService):
+        looks = 0
+
+        def status(self):
+            self.looks += 1
+            return replace(super().status(), settled=self.looks > 5)
+
+    service = Busy(Script(), Config())
+    target = ServiceTarget(lambda: service)
+    await target.start()
+    await target.settle(30)
+    assert service.looks > 5
+    service.looks = -1000
+    await target.settle(0.1)
+    assert service.looks < 0
+    await target.close()
