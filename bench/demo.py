@@ -24,7 +24,7 @@ from bench.trace import rhythm
 from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
 LOADING_S = 300.0
@@ -33,6 +33,9 @@ SERVER = (sys.executable, "-m", "codekv", "serve")
 
 SOURCES = {"typed_through": "as shown before"}
 """Where an answer came from that took no tokens, in words."""
+
+EVERY_KEYSTROKE = {"completion": {"typed_through": False, "speculate": False}}
+"""Lets the model answer after every keystroke, so that each one's cost shows."""
 
 LINES = (
     "            header_dict[key] = unquote(value)",
@@ -66,13 +69,15 @@ class Keystroke:
 def main(argv: Sequence[str] | None = None, server: Sequence[str] = SERVER) -> int:
     """Run the demonstration; 0 if ghost text came.
 
-    `--fast` leaves out the pauses between keystrokes, as does a pipe.
+    `--fast` leaves out the pauses between keystrokes, as does a pipe. With
+    `--as-used` the server may answer without the model, as it does in an editor.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     console = Console(highlight=False)
     pause = console.is_terminal and "--fast" not in words
+    options = {} if "--as-used" in words else EVERY_KEYSTROKE
     try:
-        strokes = asyncio.run(_play(console, server, pause=pause))
+        strokes = asyncio.run(_play(console, server, options, pause=pause))
     except CodekvError as error:
         console.print(f"codekv: {error}", style="red")
         return 1
@@ -82,7 +87,11 @@ def main(argv: Sequence[str] | None = None, server: Sequence[str] = SERVER) -> i
 
 
 async def _play(
-    console: Console, server: Sequence[str], *, pause: bool
+    console: Console,
+    server: Sequence[str],
+    options: Mapping[str, Any],
+    *,
+    pause: bool,
 ) -> list[Keystroke]:
     data = SAMPLE.read_text("utf-8")
     uri = SAMPLE.resolve().as_uri()
@@ -90,7 +99,7 @@ async def _play(
     strokes: list[Keystroke] = []
     console.print(f"[bold]codekv[/] types into {SAMPLE.name}, {len(data):,} bytes")
     started = time.perf_counter()
-    async with LspClient(server, SAMPLE.parent) as client:
+    async with LspClient(server, SAMPLE.parent, options=options) as client:
         with console.status("the server loads the model"):
             status = await client.ready(LOADING_S)
         ready = time.perf_counter() - started
