@@ -54,7 +54,7 @@ def computed(report: Mapping[str, Any]) -> str:
     )
     for index, (name, row) in enumerate(requests):
         title = f"{name}, {row[8]}: {row[6]} of {row[2]} tokens"
-        canvas.dot(x(index), y(row[6] + 1), "sample", title)
+        canvas.dot(x(index), y(max(row[6], 0.8)), "sample", title)
     return canvas.render()
 
 
@@ -136,7 +136,7 @@ def _time_canvas(
     canvas = Canvas(WIDTH, height, unit)
     total = len(_sequence(report))
     x = Scale(0, max(total, 1), left, WIDTH - RIGHT)
-    y = Scale(1 if log else 0, high, bottom, TOP + 14, log)
+    y = Scale(0.8 if log else 0, high, bottom, TOP + 14, log)
     at = 0
     for index, (name, rows) in enumerate(report["series"].items()):
         begin, end = x(at), x(at + len(rows))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from codekv.completion.api import Completion, Status
     from codekv.config import Config
     from codekv.storage.blockstore import BlockStore
+    from codekv.storage.stats import StoreStats
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,15 @@ _COUNTS = {
 }
 
 
+_EVICTIONS = {
+    "evicted_ram": "memory",
+    "evicted_disk": "disk",
+    "purged": "purge",
+    "reset": "topic",
+}
+"""Counters of the store that say a block went, and the reason in the monitor."""
+
+
 class Reporter:
     """Feeds a `Monitor` and publishes what it knows."""
 
@@ -44,6 +54,8 @@ class Reporter:
         self._log: JsonLinesLog | None = None
         if config.server.metrics_file:
             self._log = JsonLinesLog(Path(config.server.metrics_file).expanduser())
+        self._counted: dict[str, int] = {}
+        self._load_ms = 0.0
         self._monitor = Monitor(settings=config.model_dump(), sink=self._log)
         self._file = StatusFile(status_dir(cache_dir()))
         self._stop: Callable[[], None] | None = None
@@ -74,8 +86,25 @@ class Reporter:
             moved=tokens.moved,
             computed=tokens.computed,
             reuse_stop=completion.reuse_stop,
-            memory_mb=store.stats().ram_bytes / 2**20 if store else 0.0,
+            **(self._store_metrics(store.stats()) if store else {}),
         )
+
+    def _store_metrics(self, stats: StoreStats) -> dict[str, float]:
+        """What the store did since the last answer; evictions are recorded here."""
+        counts, last = stats.counters, self._counted
+        new = {name: count - last.get(name, 0) for name, count in counts.items()}
+        self._counted = counts
+        for name, reason in _EVICTIONS.items():
+            if new.get(name, 0) > 0:
+                self._monitor.record(evicted=new[name], eviction=reason)
+        metrics = {"memory_mb": stats.ram_bytes / 2**20}
+        total = stats.load_ms_mean * _num_loads(counts)
+        loads = _num_loads(new)
+        if loads > 0:
+            metrics["load_ms"] = max(total - self._load_ms, 0.0) / loads
+            metrics["disk_loads"] = new.get("loaded_disk", 0)
+        self._load_ms = total
+        return metrics
 
     def cancelled(self) -> None:
         """Note a request that was dropped."""
@@ -120,3 +149,7 @@ class Reporter:
             self._log.close()
         if self._stop is not None:
             self._stop()
+
+
+def _num_loads(counts: dict[str, int]) -> int:
+    return counts.get("loaded_ram", 0) + counts.get("loaded_disk", 0)

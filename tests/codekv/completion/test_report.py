@@ -1,0 +1,66 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from codekv.completion.api import Completion, Source, Timing, TokenCounts
+from codekv.completion.report import Reporter
+from codekv.config import Config
+
+
+@dataclass
+class Stats:
+    counters: dict[str, int]
+    load_ms_mean: float = 0.0
+    ram_bytes: int = 2**20
+
+
+@dataclass
+class Store:
+    """A store of which only the statistics are looked at."""
+
+    looks: list[Stats] = field(default_factory=list)
+
+    def stats(self):
+        return self.looks.pop(0)
+
+
+@pytest.fixture
+def reporter(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODEKV_CACHE_DIR", str(tmp_path))
+    made = Reporter(Config())
+    yield made
+    made.close()
+
+
+ANSWER = Completion(
+    timing=Timing(total=100.0, ttft=40.0),
+    tokens=TokenCounts(context=100, exact=90, restored=8, computed=2),
+)
+
+
+def test_loads_and_evictions_are_told_per_answer(reporter):
+    store = Store(
+        [
+            Stats({"loaded_ram": 4, "loaded_disk": 0, "evicted_ram": 1}, 1.0),
+            Stats({"loaded_ram": 4, "loaded_disk": 0, "evicted_ram": 1}, 1.0),
+            # Six loads in all took 16 ms: the two new ones 6 ms each.
+            Stats({"loaded_ram": 4, "loaded_disk": 2, "purged": 5}, 16 / 6),
+        ]
+    )
+    for _ in range(3):
+        reporter.completed(ANSWER, store)
+    numbers = reporter.metrics()
+    assert numbers["evictions.memory"] == 1
+    assert numbers["evictions.purge"] == 5
+    assert numbers["load_ms_p95"] == pytest.approx(6.0)
+    assert numbers["load_ms_p50"] == pytest.approx(6.0)
+    assert numbers["disk_loads_p95"] == 2
+    assert numbers["memory_mb"] == 1.0
+    assert numbers["requests"] == 3
+    assert numbers["hit_rate"] == pytest.approx(0.98)
+
+
+def test_answers_without_the_model_do_not_look_at_the_store(reporter):
+    reporter.completed(Completion(source=Source.TYPED_THROUGH), Store())
+    reporter.completed(Completion(source=Source.NONE), Store())
+    assert reporter.metrics()["requests"] == 1
