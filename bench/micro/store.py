@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from codekv.storage.allocator import keep_freed_memory
 from codekv.storage.blockstore import BlockStore, Facts, StoreBudget
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PLAIN_NAMES, plain_codec
@@ -41,6 +42,7 @@ BUDGET = 1 << 31
 
 def main() -> None:
     """Measure every codec and print."""
+    keep_freed_memory()
     codecs: list[Codec] = [plain_codec(name) for name in PLAIN_NAMES]
     codecs += [ClassCodec(preset) for preset in PRESETS.values()]
     planes = _planes()

@@ -24,7 +24,9 @@ def load_pipeline(config: Config) -> Steps[tuple[Pipeline, str | None]]:
         ModelError: The model is not there or cannot be used.
     """
     from codekv.model.resolve import resolve_model
+    from codekv.storage.allocator import keep_freed_memory
 
+    keep_freed_memory()
     resolved = resolve_model(config.model, pull=False)
     yield
     from codekv.tokens.tokenizer import load_tokenizer
