@@ -103,9 +103,9 @@ def _reuse_advice(history: History, settings: Settings) -> list[str]:
     found = []
     evicted, budget = history.totals["evictions"], settings["kvcache.memory_mb"]
     if evicted > history.totals["requests"]:
-        found.append(
-            f"{evicted} blocks were evicted: raise kvcache.memory_mb{_now(budget)}."
-        )
+        reason = max(history.eviction_reasons, key=history.eviction_reasons.__getitem__)
+        remedy = EVICTIONS.get(reason, EVICTIONS["memory"])
+        found.append(f"{evicted} blocks went, most for {reason}: {remedy}.")
     elif budget is not None and budget < SMALL_BUDGET_MB:
         found.append(f"The pool is tiny: raise kvcache.memory_mb{_now(budget)}.")
     if settings["kvcache.reuse"] == "exact":
@@ -129,6 +129,14 @@ def _reuse_advice(history: History, settings: Settings) -> list[str]:
         "`reuse_stop` counts."
     ]
 
+
+EVICTIONS = {
+    "memory": "raise kvcache.memory_mb",
+    "disk": "raise kvcache.disk_mb",
+    "purge": "raise kvcache.purge_strategy.keep_ratio",
+    "topic": "set kvcache.reset_on_topic_switch false",
+}
+"""Advice by the commonest reason why blocks were evicted."""
 
 STOPS = {
     "window": "The window moves often: raise kvcache.max_length.",

@@ -49,11 +49,10 @@ def type_along(monitor, requests=100, *, computed=2, context=1300, **more):
 def named_settings(sentences):
     """Settings that advice names, all of which must exist."""
     known = {
-        f"{section}.{key}"
-        for section, values in DEFAULTS.items()
-        for key in values
-        if isinstance(values, dict)
+        f"{section}.{key}" for section, values in DEFAULTS.items() for key in values
     }
+    purge = DEFAULTS["kvcache"]["purge_strategy"]
+    known |= {f"kvcache.purge_strategy.{key}" for key in purge}
     words = {word.strip('.,:;()"') for text in sentences for word in text.split()}
     named = {w for w in words if w.partition(".")[0] in DEFAULTS and "." in w}
     assert named <= known, named - known
@@ -104,6 +103,12 @@ def test_a_deliberately_bad_configuration_is_named():
     ("changes", "more", "expected"),
     [
         ({}, {"evicted": 5, "eviction": "size"}, "kvcache.memory_mb"),
+        ({}, {"evicted": 5, "eviction": "disk"}, "kvcache.disk_mb"),
+        (
+            {},
+            {"evicted": 5, "eviction": "purge"},
+            "kvcache.purge_strategy.keep_ratio",
+        ),
         ({"kvcache__reuse": "exact"}, {}, "kvcache.reuse"),
         ({"kvcache__chunk_size": 16}, {}, "kvcache.chunk_size"),
         ({"kvcache__idle_work": False}, {}, "kvcache.idle_work"),
