@@ -215,7 +215,12 @@ def _quantise(part: Tensor, section: Section, scale: Tensor, minimum: Tensor) ->
     # Codes are made against the rounded scale and minimum that decoding will see.
     step = scale.to(torch.float32).reciprocal_()
     offset = 0.5 - minimum.to(torch.float32) * step
-    codes = (part * step).add_(offset).clamp_(0, ((1 << section.width) - 1) + 0.5)
+    largest = (1 << section.width) - 1
+    if section.num_groups:
+        codes = torch.addcmul(offset, part, step)
+    else:
+        codes = (part * step).add_(offset)
+    codes = codes.clamp_(0, largest + 0.5)
     # Conversion cuts the fraction off, hence the half added above.
     return codes.to(torch.uint8)
 
@@ -234,6 +239,10 @@ def _restore(
     last = section.meta + section.num_scales
     shape = (out.shape[0], 1, -1) if section.num_groups else (*out.shape[:2], 1)
     scale, minimum = (part[section.meta : last].view(shape) for part in ranges)
+    if section.num_groups:
+        torch.addcmul(minimum, codes, scale, out=out)
+        return
+    # Fusing is slower here: the scale is constant along the innermost dimension.
     torch.mul(codes, scale, out=out)
     out.add_(minimum)
 
