@@ -77,11 +77,12 @@ install_extension() {
 for part in "${@:-vscode neovim emacs extension}"; do
     for each in $part; do
         case "$each" in
+        browser) install_browser ;;
         vscode) install_browser && install_code_server && install_driver ;;
         neovim) install_neovim ;;
         emacs) install_emacs ;;
         extension) install_extension ;;
-        *) say "unknown part $each; known: vscode neovim emacs extension" && exit 2 ;;
+        *) say "unknown part $each; known: browser vscode neovim emacs extension" && exit 2 ;;
         esac
     done
 done
