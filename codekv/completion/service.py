@@ -90,10 +90,15 @@ class Service:
     def document_focused(self, uri: str | None) -> None:
         """Note which document the user looks at."""
         pipeline = self._pipeline
-        if pipeline is not None and uri is not None:
+        if pipeline is None or uri is None:
+            return
+
+        def look() -> None:
             document = pipeline.documents.get(uri)
             if document is not None:
                 self.document_changed(document.snapshot)
+
+        self._worker.call(look)
 
     def peek(self, request: Request) -> Completion | None:
         """Answer at once if that needs no model; see `CompletionService.peek`."""
