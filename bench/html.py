@@ -186,6 +186,10 @@ def _facts(report: Mapping[str, Any]) -> str:
         ("versions", ", ".join(f"{k} {v}" for k, v in host["versions"].items())),
         ("traces", ", ".join(f"{k} {v}" for k, v in report["digests"].items())),
     ]
+    start = report["start"]
+    if start["starts"]:
+        told = f"{start['ready_s']['p50']:.1f} s, median of {start['starts']} starts"
+        facts.insert(2, ("ready after", told))
     if report.get("speed"):
         facts.insert(2, ("speed", speed_line(report["speed"])))
     rows = "".join(

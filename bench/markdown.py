@@ -112,6 +112,12 @@ def _about(report: Mapping[str, Any]) -> str:
     ]
     if report.get("speed"):
         lines.append(f"- {speed_line(report['speed'])}")
+    if report.get("start", {}).get("starts"):
+        start = report["start"]
+        lines.append(
+            f"- ready after {start['ready_s']['p50']:.1f} s (median of "
+            f"{start['starts']}), {start['rss_mb']['max']:.0f} MB resident at most"
+        )
     if report.get("hit_rate") is not None:
         lines.append(
             f"- tokens not computed, over all traces: {report['hit_rate']:.2%}"

@@ -58,6 +58,9 @@ class Replay:
 
     Use it as an async context manager; the target is started at the first episode
     that is not in the journal, so a finished run costs nothing to take up again.
+
+    Attributes:
+        ready_s: Seconds until the target could answer, for every start and restart.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Replay:
         self._progress = progress
         self._started = False
         self._asks = 0
+        self.ready_s: list[float] = []
         self._begin = time.monotonic()
 
     async def __aenter__(self) -> Replay:
@@ -104,7 +108,9 @@ class Replay:
 
     async def _episode(self, episode: Episode, every: int) -> list[Sample]:
         if not self._started:
+            began = time.perf_counter()
             await self._target.start()
+            self.ready_s.append(time.perf_counter() - began)
             self._started = True
         samples: list[Sample] = []
         index = 0
@@ -133,7 +139,9 @@ class Replay:
             case Settle(seconds):
                 await target.settle(min(seconds, self._plan.settle))
             case Restart():
+                began = time.perf_counter()
                 await target.restart()
+                self.ready_s.append(time.perf_counter() - began)
 
     async def _ask(self, step: Ask, episode: Episode, index: int) -> Sample:
         began = time.perf_counter()

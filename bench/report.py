@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bench.run import FRESH, MAIN
-from bench.summary import overall_hit_rate, trace_summary
+from bench.summary import overall_hit_rate, spread, trace_summary
 from codekv.monitor import Monitor
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
         "partial": result.partial,
         "error": result.error,
         **about,
+        "start": {
+            "starts": len(result.ready_s),
+            "ready_s": spread(result.ready_s, "p50", "max"),
+            "rss_mb": spread(_memory(result), "p50", "max"),
+        },
         "digests": {trace.name: trace.digest for trace in result.traces},
         "hit_rate": overall_hit_rate(rows),
         "traces": rows,
@@ -55,6 +60,11 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
         "monitor": _monitor(result, about.get("config")),
         "series": _series(result),
     }
+
+
+def _memory(result: Result) -> list[float]:
+    played = result.samples.get(MAIN, {})
+    return [sample.rss_mb for samples in played.values() for sample in samples]
 
 
 def _monitor(result: Result, settings: Any) -> dict[str, Any]:

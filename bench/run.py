@@ -85,6 +85,7 @@ class Result:
         partial: The run did not come to its end.
         error: Why, if it was not interrupted.
         metrics: What the service told about itself at its end.
+        ready_s: Seconds of every start of the service.
     """
 
     traces: tuple[Trace, ...]
@@ -92,6 +93,7 @@ class Result:
     partial: bool = False
     error: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
+    ready_s: list[float] = field(default_factory=list)
 
 
 def plan(options: Options) -> tuple[Trace, ...]:
@@ -150,7 +152,7 @@ async def execute(
                     every = _every(entrant.name, trace, options)
                     held[trace.name] = await replay.play(trace, every)
             if entrant.name == MAIN:
-                result.metrics = target.metrics
+                result.metrics, result.ready_s = target.metrics, replay.ready_s
     except asyncio.CancelledError:
         result.partial = True
         task = asyncio.current_task()

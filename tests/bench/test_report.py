@@ -108,6 +108,8 @@ def test_report_has_the_documented_names(made):
     assert row["context_tokens"] == {"p50": 1000, "max": 1000}
     assert row["decode_ms_per_step"] == 1.5
     assert [base["name"] for base in made["baselines"]] == ["fresh", "plugin-layout"]
+    assert made["start"]["starts"] == 1
+    assert made["start"]["rss_mb"]["max"] > 1
     assert made["monitor"]["hit_rate"] == pytest.approx(0.998)
     json.dumps(made)
 
