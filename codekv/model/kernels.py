@@ -8,6 +8,7 @@ and the choice is remembered per processor and torch version.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -258,4 +259,5 @@ def _write(memory: Path, known: dict[str, Any]) -> None:
         partial.write_text(json.dumps(known, indent=1), "utf-8")
         partial.replace(memory)
     except OSError:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)

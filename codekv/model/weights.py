@@ -54,7 +54,7 @@ class WeightsFile:
                 self.header_bytes = file.read(length)
             header = json.loads(self.header_bytes)
             self.metadata: dict[str, str] = header.pop("__metadata__", {})
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, AttributeError, TypeError) as error:
             if isinstance(error, ModelFormatError):
                 raise
             raise ModelFormatError(
