@@ -91,6 +91,7 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
     if report["host"]["load_1m"] > report["host"]["threads"]:
         load = report["host"]["load_1m"]
         lines.append(f"The machine was busy (load {load}): times are too long.")
+    lines += report.get("notes", [])
     lines += report.get("monitor", {}).get("advice", [])
     return [f'<p class="warn">{escape(line)}</p>' for line in lines]
 

@@ -118,6 +118,7 @@ def _about(report: Mapping[str, Any]) -> str:
             f"- ready after {start['ready_s']['p50']:.1f} s (median of "
             f"{start['starts']}), {start['rss_mb']['max']:.0f} MB resident at most"
         )
+    lines += [f"- **{note}**" for note in report.get("notes", [])]
     if report.get("hit_rate") is not None:
         lines.append(
             f"- tokens not computed, over all traces: {report['hit_rate']:.2%}"

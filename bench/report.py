@@ -9,10 +9,13 @@ from bench.summary import overall_hit_rate, spread, trace_summary
 from codekv.monitor import Monitor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bench.run import Result
     from bench.sample import Sample
+
+SHORT = 0.8
+"""Contexts shorter than this share of a baseline's are noted."""
 
 SCHEMA = 1
 """Grows when a name changes its meaning or goes; not when one is added."""
@@ -57,9 +60,32 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
         "hit_rate": overall_hit_rate(rows),
         "traces": rows,
         "baselines": baselines,
+        "notes": notes(rows, baselines),
         "monitor": _monitor(result, about.get("config")),
         "series": _series(result),
     }
+
+
+def notes(
+    rows: Sequence[Mapping[str, Any]], baselines: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """What a reader must know before comparing the numbers."""
+    others: dict[str, float] = {}
+    for base in baselines:
+        for row in base["traces"]:
+            context = row["context_tokens"]["p50"]
+            others[row["name"]] = max(others.get(row["name"], 0.0), context)
+    short = [
+        row["name"]
+        for row in rows
+        if row["context_tokens"]["p50"] < SHORT * others.get(row["name"], 0.0)
+    ]
+    if not short:
+        return []
+    return [
+        "The latency budget cut codekv's context below that of the baselines in "
+        f"{', '.join(short)}: compare with --budget 60000, or on an idle machine."
+    ]
 
 
 def _memory(result: Result) -> list[float]:

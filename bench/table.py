@@ -30,6 +30,8 @@ def show(console: Console, report: Mapping[str, Any]) -> None:
             f"the machine is busy (load {host['load_1m']}): times are too long",
             style="yellow",
         )
+    for line in report.get("notes", []):
+        console.print(line, style="yellow")
     console.print(_table(report))
     if speed:
         console.print(speed_line(speed))

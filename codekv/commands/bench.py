@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from codekv.config import Config
 
 
+PLAIN_WIDTH = 150
+"""Columns of the table where there is no terminal to ask."""
+
+
 @click.command("bench")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--trace", "names", multiple=True, help="A trace by name; repeatable.")
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--baseline", "baselines", multiple=True, help="Only these baselines.")
 @click.option("--no-baselines", is_flag=True, help="Measure codekv alone.")
 @click.option("--against", metavar="URL", help="Also a running completion server.")
+@click.option("--budget", type=int, help="Another completion.latency_budget_ms.")
 @click.option("--model", help="Another model than the configured one.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False))
@@ -53,13 +58,15 @@ def bench(**given: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     if given["compare"]:
         from bench.compare import show
 
         show(console, *given["compare"])
         return
     root = _root(given)
-    config = _config(given["model"], root)
+    config = _config(given, root)
     report = asyncio.run(_measure(_options(given, root), config, given, console))
     _write(report, given["json_file"], given["html_file"])
     if report["error"]:
@@ -79,13 +86,17 @@ def _root(given: dict[str, Any]) -> Path:
     return Path(given["path"])
 
 
-def _config(model: str | None, root: Path) -> Config:
+def _config(given: dict[str, Any], root: Path) -> Config:
     from codekv.config import apply, load
 
     config, problems = load(root if root.is_dir() else root.parent)
-    if model:
-        config, more = apply(config, {"model": {"name": model}}, "--model")
-        problems += more
+    wanted: dict[str, Any] = {}
+    if given["model"]:
+        wanted["model"] = {"name": given["model"]}
+    if given["budget"] is not None:
+        wanted["completion"] = {"latency_budget_ms": given["budget"]}
+    config, more = apply(config, wanted, "command line")
+    problems += more
     for problem in problems:
         click.echo(f"codekv: {problem}", err=True)
     return config

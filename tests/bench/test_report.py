@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench import compare, html, run, summary, table, traces
 from bench.progress import RichProgress
-from bench.report import SCHEMA, report
+from bench.report import SCHEMA, notes, report
 from bench.run import Entrant, Options
 from bench.sample import Journal
 from bench.svg import Scale, short
@@ -112,6 +112,16 @@ def test_report_has_the_documented_names(made):
     assert made["start"]["rss_mb"]["max"] > 1
     assert made["monitor"]["hit_rate"] == pytest.approx(0.998)
     json.dumps(made)
+
+
+def test_contexts_that_the_budget_cut_are_noted(made):
+    assert made["notes"] == []
+    cut = json.loads(json.dumps(made["traces"]))
+    cut[0]["context_tokens"]["p50"] = 90
+    (note,) = notes(cut, made["baselines"])
+    assert "type-line" in note
+    assert "jump" not in note
+    assert "--budget" in note
 
 
 def test_hit_rate_counts_tokens(made):
