@@ -65,6 +65,9 @@ class Pipeline:
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
         prepared = self._affordable(request, document)
+        store = self.engine.store
+        store.note_request()
+        store.set_topic(request.snapshot.uri, str(prepared.anchor_byte))
         if request.max_items > 1:
             return (yield from self._several(request, prepared, submitted))
         out = Decoded()

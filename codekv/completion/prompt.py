@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.completion.far import sampled_lines
 from codekv.engine.prefill import Piece
 from codekv.structure.shape import rest_end
 
@@ -28,11 +29,17 @@ MAX_HEALED_TOKENS = 3
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes in tokens: the whole prompt, its suffix, and what is kept for output."""
+    """Sizes in tokens: the whole prompt, its suffix, and what is kept for output.
+
+    With `interval` above 0, the window gets `newest` of the prefix and sampled lines
+    before it the rest.
+    """
 
     max_length: int
     suffix: int
     output: int
+    interval: int = 0
+    newest: float = 0.8
 
     @property
     def prefix(self) -> int:
@@ -104,9 +111,14 @@ def _fill_in_middle(
     anchor_byte = _bounded_anchor(place, limits)
     anchor, middle_byte = _boundary_before(encoding, anchor_byte)
     room = limits.prefix - limits.prefix // 4
-    window = window_start(place.data, encoding, anchor, room)
+    dense = int(room * limits.newest) if limits.interval else room
+    window = window_start(place.data, encoding, anchor, dense)
     writer = _Writer()
     writer.add((fim.prefix,))
+    for start, stop in sampled_lines(
+        place.data, encoding, window, room - dense, limits.interval
+    ):
+        writer.add(encoding.ids[start:stop], start)
     writer.add(encoding.ids[window:anchor], window)
     writer.add((fim.suffix,))
     _add_suffix(writer, place, tokenizer, limits.suffix)

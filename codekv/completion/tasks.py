@@ -33,6 +33,7 @@ class Prepared:
     plan: Plan
     prompt: Prompt
     task: Task
+    anchor_byte: int
 
 
 class TaskMaker:
@@ -56,11 +57,13 @@ class TaskMaker:
 
     def limits(self) -> Limits:
         """The full prompt's sizes."""
-        completion = self.config.completion
+        completion, kvcache = self.config.completion, self.config.kvcache
         return Limits(
-            self.config.kvcache.max_length,
+            kvcache.max_length,
             completion.suffix_tokens,
             completion.max_tokens,
+            kvcache.sparse_interval,
+            kvcache.newest_share,
         )
 
     def make(
@@ -84,7 +87,7 @@ class TaskMaker:
         checker = StopChecker(document.tree, shape, completion.max_lines)
         found = pieces(prompt, document.cuts, document.encoding.ids)
         task = Task(prompt.tokens, tuple(found), options, checker.feed)
-        return Prepared(document, shape, prompt, task)
+        return Prepared(document, shape, prompt, task, place.anchor_byte)
 
     def chain(self, document: Document, window: int, persist: bool) -> Chain:
         """A document from token `window` on, as the engine computes it ahead."""

@@ -18,6 +18,7 @@ from codekv.storage.blockstore import Facts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from codekv.cache.key import BlockRef
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore
@@ -69,6 +70,7 @@ class Chains:
             How many tokens were computed.
         """
         seq = self._sequence(chain.topic)
+        self._store.hold(chain.topic, self._refs(chain))
         seq.crop(seq.common_prefix(chain.tokens))
         for source in sources:
             common = min(source.common_prefix(chain.tokens), source.num_exact)
@@ -89,6 +91,7 @@ class Chains:
     def forget(self, topic: str) -> None:
         """Free a document's chain; its stored blocks stay."""
         self._sequences.pop(topic, None)
+        self._store.release(topic)
 
     def clear(self) -> None:
         """Free all chains."""
@@ -107,13 +110,10 @@ class Chains:
 
     def _store_blocks(self, seq: LiveSequence, chain: Chain) -> Steps[None]:
         """Store each whole block that the sequence holds and the store lacks."""
-        start = chain.cuts[0] if chain.cuts else 0
-        parent = self._store.ref(None, chain.tokens[:start]).chain if start else None
-        for lo, hi in zip(chain.cuts, chain.cuts[1:], strict=False):
+        spans = zip(chain.cuts, chain.cuts[1:], strict=False)
+        for (lo, hi), ref in zip(spans, self._refs(chain), strict=True):
             if hi > len(seq):
                 return
-            ref = self._store.ref(parent, chain.tokens[lo:hi])
-            parent = ref.chain
             hit = self._store.match([ref])[0]
             if hit is not None and hit.kind == "chain":
                 continue
@@ -124,6 +124,18 @@ class Chains:
             )
             self._store.put(ref, read_block(self._runtime, seq, lo, hi), facts)
             yield
+        # What the document needs stays in memory while it is open.
+        self._store.hold(chain.topic, self._refs(chain))
+
+    def _refs(self, chain: Chain) -> list[BlockRef]:
+        """The chain's blocks; its root is what stands before the first one."""
+        start = chain.cuts[0] if chain.cuts else 0
+        parent = self._store.ref(None, chain.tokens[:start]).chain if start else None
+        refs = []
+        for lo, hi in zip(chain.cuts, chain.cuts[1:], strict=False):
+            refs.append(self._store.ref(parent, chain.tokens[lo:hi]))
+            parent = refs[-1].chain
+        return refs
 
 
 def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[int]:
