@@ -53,6 +53,7 @@ def start(folder):
         f"vim.opt.runtimepath:prepend('{ROOT}/editors/neovim')\n"
         "vim.o.termguicolors = true\n"
         "vim.o.laststatus = 2\n"
+        "vim.api.nvim_set_hl(0, 'Normal', {})\n"
         "vim.o.statusline = \" %f %= %{v:lua.require'codekv'.statusline()} \"\n"
         f"require('codekv').setup({{ cmd = {{ {command[1:-1]} }} }})\n",
         "utf-8",
