@@ -32,8 +32,8 @@ MAX_LOSS = 3.5
 """Nats per token; a code model is near 1 on this text, a scrambled one above 7."""
 
 _NUM_TOKENS = 1024
-_NUM_STARTS = 8
-_GREEDY_TOKENS = 24
+_NUM_STARTS = 4
+_GREEDY_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)

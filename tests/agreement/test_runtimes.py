@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from codekv.config import ModelConfig
+from codekv.errors import ModelFormatError
+from codekv.model import check
 from codekv.model.loader import load_runtime
 from codekv.model.plain import load_plain
 
@@ -58,6 +60,13 @@ def write_tiny(kind, folder):
     values = config.to_dict() | {"architectures": [type(model).__name__]}
     (folder / "config.json").write_text(json.dumps(values))
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_data_folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("share")))
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -278,3 +287,42 @@ def test_absolute_positions_are_not_movable(folders):
     runtime = runtime_of(folders, "gpt2-adapter")
     assert runtime.spec.movable == (False,) * 3
     assert runtime.rope is None
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_checked_model_is_close_to_plain_transformers(kind, folders, monkeypatch):
+    class Bytes:
+        def encode(self, data):
+            return type("Encoding", (), {"ids": tuple(b % 190 + 8 for b in data)})
+
+    monkeypatch.setattr(check, "load_tokenizer", lambda folder: Bytes())
+    report = check.check_model(folders[kind])
+    assert report.compute == "int8"
+    assert 0 <= report.kl_mean < 0.02
+    assert report.same_top > 0.8
+    assert not report.is_good  # random weights: the loss gives them away
+    assert report.reference_loss > check.MAX_LOSS
+
+
+def test_a_model_with_an_unknown_state_is_refused(tmp_path):
+    config = transformers.MambaConfig(
+        vocab_size=64, hidden_size=16, num_hidden_layers=1, state_size=4
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    tensors = {k: v.contiguous() for k, v in model.state_dict().items()}
+    tensors.pop("lm_head.weight", None)
+    save_file(tensors, tmp_path / "weights.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict()))
+    with pytest.raises(ModelFormatError, match="choose another model"):
+        load_runtime(tmp_path, ModelConfig(device="cpu"))
+
+
+def test_what_cannot_run_is_refused_in_one_line(folders, tmp_path):
+    for options, folder in (
+        ({"runtime": "own"}, folders["gpt2"]),
+        ({}, tmp_path),
+        ({} if torch.cuda.is_available() else {"device": "cuda"}, tmp_path),
+    ):
+        with pytest.raises(ModelFormatError) as caught:
+            load_runtime(folder, ModelConfig(**options))
+        assert "\n" not in str(caught.value)
