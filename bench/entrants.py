@@ -71,6 +71,12 @@ class Shared:
         assert self._tokenizer is not None
         return Plugin(self._tokenizer, self._config), greedy
 
+    def describe(self) -> dict[str, Any]:
+        """The model's facts; those of the store alone if no baseline loaded it."""
+        if self._runtime is None:
+            self.model |= _stored(self._config.model.name)
+        return self.model
+
     def _greedy(self) -> Greedy:
         from bench.baselines import Greedy
 
@@ -99,7 +105,7 @@ class Shared:
             "compute": spec.compute,
             "device": spec.device,
             "fingerprint": spec.fingerprint,
-            "source_sha256": _source_sha256(resolved.name),
+            **_stored(resolved.name),
             "kv_bytes_per_token": sum(
                 heads * (key + value) * 4 for heads, key, value in spec.kv_shapes
             ),
@@ -138,11 +144,12 @@ def _service(config: Config) -> Any:
     return Service(config, None)
 
 
-def _source_sha256(name: str) -> str | None:
+def _stored(name: str) -> dict[str, Any]:
     from codekv.errors import ModelError
     from codekv.model.store import open_model
 
     try:
-        return open_model(name).source_sha256
+        stored = open_model(name)
     except ModelError:
-        return None
+        return {}
+    return {"family": stored.family, "source_sha256": stored.source_sha256}

@@ -151,7 +151,7 @@ async def _measure(
         result = await execute(options, built, entrants, journal, progress)
     about = {
         "host": facts,
-        "model": shared.model,
+        "model": shared.describe(),
         "speed": shared.speed,
         "seed": options.seed,
         "pace": options.pace,
