@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
 MAX_HEALED_TOKENS = 3
+MAX_MIDDLE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +230,16 @@ def _is_word(byte: int) -> bool:
 
 
 def _bounded_anchor(place: Place, limits: Limits) -> int:
-    """The anchor, or a later line start if the middle would fill the window.
+    """The anchor, or a later line start if the middle would get long.
 
+    What stands before the anchor can be cached exactly, the middle only as moved
+    blocks; and a middle of a few hundred tokens is as good as all of a function.
     Taken from a grid of tokens, so that it stays while the user types on.
     """
     ends, anchor_byte = place.encoding.ends, place.anchor_byte
     first = bisect_right(ends, anchor_byte)
     last = bisect_right(ends, place.cursor_byte)
-    room = max(limits.prefix // 2, 16)
+    room = max(min(limits.prefix // 2, MAX_MIDDLE), 16)
     if last - first <= room:
         return anchor_byte
     stride = max(room // 2, 1)
