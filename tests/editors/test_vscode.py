@@ -12,7 +12,7 @@ pytestmark = pytest.mark.editor
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-NUM_FILES = 40
+FILES = [f"f{number}.py" for number in range(30)]
 SETTINGS = {
     "chat.disableAIFeatures": True,
     "codekv.completion.max_tokens": 33,
@@ -34,7 +34,7 @@ class DriverError(Exception):
 class VsCode:
     """The driver's other end: one call per operation of `vscode_driver.mjs`."""
 
-    def __init__(self, home, command, env):
+    def __init__(self, home, command, env, names=FILES):
         self.workspace = home / "project"
         self.workspace.mkdir()
         options = {
@@ -47,7 +47,6 @@ class VsCode:
             "env": env,
         }
         # There from the start, so that the editor's list of files has them all.
-        names = [f"f{number}.py" for number in range(NUM_FILES)]
         for name in names:
             (self.workspace / name).touch()
         self._names = iter(names)
@@ -262,7 +261,8 @@ def test_the_real_model_writes_what_is_accepted(
 ):
     installer("extension")
     installer("vscode")
-    editor = VsCode(tmp_path, real_backend.command, real_backend.env)
+    command, env = real_backend.command, real_backend.env
+    editor = VsCode(tmp_path, command, env, ["cart.py"])
     try:
         editor.waitStatus(text="codekv: ready")
         path = editor.edit(sample)
