@@ -137,6 +137,7 @@ class Completion:
             status displays and tests; empty when there are some.
         reuse_stop: Why reuse of the cache ended (`suffix`, `window`, `edit`, …).
         filters: Names of the trimming filters that changed the text.
+        longest_run: Most equal tokens in a row in the prompt.
     """
 
     items: tuple[Item, ...] = ()
@@ -147,6 +148,7 @@ class Completion:
     reason: str = ""
     reuse_stop: str = ""
     filters: tuple[str, ...] = ()
+    longest_run: int = 0
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from itertools import count
+from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codekv.completion.document import Document, Documents
     from codekv.config import Config
     from codekv.engine.engine import Engine, Outcome
+    from codekv.engine.prefill import Reuse
     from codekv.engine.worker import Steps
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
@@ -206,7 +207,22 @@ class Pipeline:
             ),
             reason=reason,
             filters=trimmed.filters,
+            reuse_stop=self._reuse_stop(request, prepared, reuse),
+            longest_run=max(len(list(run)) for _, run in groupby(prepared.task.tokens)),
         )
+
+    def _reuse_stop(self, request: Request, prepared: Prepared, reuse: Reuse) -> str:
+        """Name the first part of the prompt that no live sequence held."""
+        prompt, uri = prepared.prompt, request.snapshot.uri
+        known = self._windows.get(uri)
+        self._windows[uri] = prompt.window
+        if reuse.common >= prompt.head:
+            return ""
+        if reuse.common >= prompt.prefix:
+            return "suffix"
+        if known is None:
+            return "cold"
+        return "window" if known != prompt.window else "prefix"
 
     def _nothing(self, reason: str, submitted: float) -> Completion:
         total = (time.perf_counter() - submitted) * 1e3

@@ -68,6 +68,7 @@ class Prompt:
         tokens: All token ids.
         need: Bytes the completion must begin with (the healed word).
         spans: Tile the tokens, in order.
+        prefix: Tokens before the suffix's marker.
         head: Tokens before the middle: what typing does not change.
         window: Document token at which the prefix starts.
     """
@@ -75,6 +76,7 @@ class Prompt:
     tokens: tuple[int, ...]
     need: bytes
     spans: tuple[Span, ...]
+    prefix: int
     head: int
     window: int
 
@@ -121,6 +123,7 @@ def _fill_in_middle(
     ):
         writer.add(encoding.ids[start:stop], start)
     writer.add(encoding.ids[window:anchor], window)
+    prefix = len(writer.tokens)
     writer.add((fim.suffix,))
     _add_suffix(writer, place, tokenizer, limits.suffix)
     writer.add((fim.middle,))
@@ -128,7 +131,8 @@ def _fill_in_middle(
     middle = tokenizer.encode(place.data[middle_byte : place.cursor_byte])
     ids, need = healed(middle, place.data[middle_byte : place.cursor_byte], heal)
     _add_middle(writer, ids, encoding.ids, anchor)
-    return Prompt(tuple(writer.tokens), need, tuple(writer.spans), head, window)
+    tokens, spans = tuple(writer.tokens), tuple(writer.spans)
+    return Prompt(tokens, need, spans, prefix, head, window)
 
 
 def _left_to_right(
@@ -149,7 +153,8 @@ def _left_to_right(
     if not writer.tokens:
         # A model needs one token to stand on, and an empty file has none.
         writer.add(tokenizer.encode(b"\n").ids)
-    return Prompt(tuple(writer.tokens), need, tuple(writer.spans), head, window)
+    tokens, spans = tuple(writer.tokens), tuple(writer.spans)
+    return Prompt(tokens, need, spans, head, head, window)
 
 
 def pieces(prompt: Prompt, cuts: Sequence[int], ids: Sequence[int]) -> list[Piece]:

@@ -86,6 +86,7 @@ class Reporter:
             moved=tokens.moved,
             computed=tokens.computed,
             reuse_stop=completion.reuse_stop,
+            longest_run=completion.longest_run,
             **(self._store_metrics(store.stats()) if store else {}),
         )
 

@@ -61,12 +61,16 @@ class Piece:
 
 @dataclass(slots=True)
 class Reuse:
-    """How the slots of one answer came to be; `context` is their sum."""
+    """How the slots of one answer came to be; `context` is their sum.
+
+    `common` is how long the prompt agreed with what the sequence held before.
+    """
 
     exact: int = 0
     restored: int = 0
     moved: int = 0
     computed: int = 0
+    common: int = 0
 
     @property
     def context(self) -> int:
@@ -177,6 +181,7 @@ class Prefill:
             Logits [V] after the last token, where all slots came from, and the guess
             if it was computed.
         """
+        common = seq.common_prefix(tokens)
         fills = self.plan(seq, tokens, pieces)
         parts = [(fill, planes) for fill in fills if (planes := self._load(fill))]
         done: set[int] = set()
@@ -187,7 +192,9 @@ class Prefill:
             self._runtime, seq, tokens, guess=guess
         )
         done.update(range(len(tokens) - computed, len(tokens)))
-        return row, _count(seq.grades, done), ahead
+        reuse = _count(seq.grades, done)
+        reuse.common = common
+        return row, reuse, ahead
 
     def plan(
         self, seq: LiveSequence, tokens: Sequence[int], pieces: Sequence[Piece]
