@@ -139,17 +139,20 @@ def _left_to_right(
     place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool
 ) -> Prompt:
     encoding = place.encoding
-    anchor, middle_byte = _boundary_before(encoding, place.anchor_byte)
+    anchor, middle_byte = _boundary_before(encoding, _bounded_anchor(place, limits))
     text = place.data[middle_byte : place.cursor_byte]
     ids, need = healed(tokenizer.encode(text), text, heal)
     room = limits.max_length - limits.output - 1
-    window = window_start(place.data, encoding, anchor, room - len(ids))
+    # Not the middle's own length: the window must not move with each typed token.
+    before = max(room - _longest_middle(limits) - MAX_HEALED_TOKENS, room // 4)
+    window = window_start(place.data, encoding, anchor, before)
+    ids = ids[-(room - (anchor - window)) :]
     writer = _Writer()
     if tokenizer.bos_id is not None:
         writer.add((tokenizer.bos_id,))
     writer.add(encoding.ids[window:anchor], window)
     head = len(writer.tokens)
-    _add_middle(writer, ids[-room:], encoding.ids, anchor)
+    _add_middle(writer, ids, encoding.ids, anchor)
     if not writer.tokens:
         # A model needs one token to stand on, and an empty file has none.
         writer.add(tokenizer.encode(b"\n").ids)
@@ -196,10 +199,12 @@ def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
     best = None
     for token in range(least, min(least + stride, end)):
         start = encoding.ends[token - 1]
-        if data[start - 1 : start] != b"\n":
+        # Some vocabularies join a line's end with the indentation behind it.
+        line = start if data[start - 1 : start] == b"\n" else start + 1
+        if data[line - 1 : line] != b"\n":
             continue
         best = token if best is None else best
-        if start < len(data) and data[start] not in NOT_TOP_LEVEL:
+        if line < len(data) and data[line] not in NOT_TOP_LEVEL:
             return token
     return min(least, end) if best is None else best
 
@@ -244,7 +249,7 @@ def _bounded_anchor(place: Place, limits: Limits) -> int:
     ends, anchor_byte = place.encoding.ends, place.anchor_byte
     first = bisect_right(ends, anchor_byte)
     last = bisect_right(ends, place.cursor_byte)
-    room = max(min(limits.prefix // 2, MAX_MIDDLE), 16)
+    room = _longest_middle(limits)
     if last - first <= room:
         return anchor_byte
     stride = max(room // 2, 1)
@@ -252,6 +257,10 @@ def _bounded_anchor(place: Place, limits: Limits) -> int:
     line = place.data.rfind(b"\n", 0, ends[min(token, len(ends)) - 1]) + 1
     cursor_line = place.data.rfind(b"\n", 0, place.cursor_byte) + 1
     return max(anchor_byte, min(line, cursor_line))
+
+
+def _longest_middle(limits: Limits) -> int:
+    return max(min(limits.prefix // 2, MAX_MIDDLE), 16)
 
 
 def _boundary_before(encoding: Encoding, byte: int) -> tuple[int, int]:

@@ -106,7 +106,7 @@ def test_window_fits_and_begins_with_a_line(end, room) -> None:
     assert 0 <= start <= end
     assert end - start <= room
     assert end - start >= min(end, room // 2)
-    assert start == 0 or CODE[start - 1 : start] == b"\n" or room < 120
+    assert start == 0 or b"\n" in CODE[start - 1 : start + 1] or room < 120
 
 
 def test_window_moves_rarely_while_typing() -> None:
@@ -115,3 +115,21 @@ def test_window_moves_rarely_while_typing() -> None:
 
     assert len(set(starts)) <= 12
     assert starts == sorted(starts)
+
+
+class NoMarkers(ByteTokenizer):
+    fim = None
+
+
+def test_left_to_right_prompts_only_grow_while_typing() -> None:
+    limits = Limits(400, 0, 20)
+    anchor = CODE.rfind(b"def f200")
+    heads = []
+    for cursor in range(anchor, anchor + 25):
+        data = CODE[:cursor]
+        place = Place(data, TOKENIZER.encode(data), anchor, cursor)
+        prompt = build(place, NoMarkers(), limits)
+        assert len(prompt.tokens) <= limits.max_length
+        heads.append(prompt.tokens[: prompt.head])
+
+    assert len(set(heads)) == 1
