@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LAST_FLUSH_MS = 300.0
+
 
 class Service:
     """A `CompletionService` over a model of this machine."""
@@ -185,6 +187,9 @@ class Service:
         """Stop all work within one decoding step and free everything."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._worker.close)
+        if self._pipeline is not None:
+            store = self._pipeline.engine.store
+            await loop.run_in_executor(None, store.flush, LAST_FLUSH_MS)
         self._reporter.close()
         self._pipeline = None
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codekv.storage.blockstore import BlockStore
 
 IDLE_CHUNK = 16
+FLUSH_MS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class Chains:
             if common > len(seq) + IDLE_CHUNK:
                 seq.copy_prefix(source, common)
         seq.reserve(len(chain.tokens))
-        yield from self._store_blocks(seq, chain)
+        refs = self._refs(chain)
+        yield from self._store_blocks(seq, chain, refs)
         computed = 0
         while len(seq) < len(chain.tokens):
             part = chain.tokens[len(seq) : len(seq) + IDLE_CHUNK]
@@ -85,7 +87,8 @@ class Chains:
             seq.append(part)
             computed += len(part)
             yield
-        yield from self._store_blocks(seq, chain)
+            # At once, so that a restart or a crash finds what was computed so far.
+            yield from self._store_blocks(seq, chain, refs)
         return computed
 
     def forget(self, topic: str) -> None:
@@ -108,12 +111,14 @@ class Chains:
         self._sequences[topic] = seq
         return seq
 
-    def _store_blocks(self, seq: LiveSequence, chain: Chain) -> Steps[None]:
+    def _store_blocks(
+        self, seq: LiveSequence, chain: Chain, refs: Sequence[BlockRef]
+    ) -> Steps[None]:
         """Store each whole block that the sequence holds and the store lacks."""
         spans = zip(chain.cuts, chain.cuts[1:], strict=False)
-        for (lo, hi), ref in zip(spans, self._refs(chain), strict=True):
+        for (lo, hi), ref in zip(spans, refs, strict=True):
             if hi > len(seq):
-                return
+                break
             hit = self._store.match([ref])[0]
             if hit is not None and hit.kind == "chain":
                 continue
@@ -123,9 +128,10 @@ class Chains:
                 persist=chain.persist,
             )
             self._store.put(ref, read_block(self._runtime, seq, lo, hi), facts)
+            self._store.flush(FLUSH_MS)
+            # What the document needs stays in memory while it is open.
+            self._store.hold(chain.topic, refs)
             yield
-        # What the document needs stays in memory while it is open.
-        self._store.hold(chain.topic, self._refs(chain))
 
     def _refs(self, chain: Chain) -> list[BlockRef]:
         """The chain's blocks; its root is what stands before the first one."""

@@ -1,0 +1,71 @@
+from pathlib import Path
+
+from codekv.completion.api import Request, Trigger
+from codekv.completion.document import Documents
+from codekv.completion.pipeline import Pipeline
+from codekv.config import Config, apply
+from codekv.engine.engine import Engine
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import plain_codec
+from codekv.structure.parser import Parser
+from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.text.snapshot import Snapshot
+
+SOURCE = b"".join(
+    b"def function_%d(x):\n    return x + %d\n\n\n" % (i, i) for i in range(12)
+)
+
+
+def finish(steps):
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def started(folder: Path) -> Pipeline:
+    values = {"kvcache": {"max_length": 1200, "chunk_size": 64}}
+    config, _ = apply(Config(), values | {"completion": {"max_tokens": 8}}, "test")
+    runtime, tokenizer = TinyRuntime(), ByteTokenizer()
+    store = BlockStore(
+        fingerprint="t",
+        budget=StoreBudget(64 << 20, 64 << 20, folder),
+        codec=plain_codec("fp32"),
+        kv_shapes=runtime.spec.kv_shapes,
+    )
+    engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
+    engine.speed.ms_per_token = 0.001
+    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    return Pipeline(engine, tokenizer, documents, config)
+
+
+def test_a_new_process_restores_what_the_last_one_computed(tmp_path: Path) -> None:
+    cursor = SOURCE.index(b"    return x + 7")
+    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
+    first = started(tmp_path)
+    before = finish(first.complete(request, 0.0))
+    finish(first.warm(request.snapshot, persist=True))
+    assert first.engine.store.flush(1000) == 0
+
+    second = started(tmp_path)
+    after = finish(second.complete(request, 0.0))
+
+    assert before.tokens.computed == before.tokens.context
+    assert after.tokens.context == before.tokens.context
+    assert after.tokens.restored > after.tokens.context // 3
+    assert after.tokens.computed <= after.tokens.context // 3
+
+
+def test_what_must_not_be_remembered_is_not(tmp_path: Path) -> None:
+    cursor = SOURCE.index(b"    return x + 7")
+    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
+    first = started(tmp_path)
+    finish(first.complete(request, 0.0))
+    finish(first.warm(request.snapshot, persist=False))
+    first.engine.store.flush(1000)
+
+    after = finish(started(tmp_path).complete(request, 0.0))
+
+    assert after.tokens.restored == 0
+    assert after.tokens.moved == 0
