@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from codekv.completion.api import Request
 from codekv.completion.document import Documents
-from codekv.completion.prompt import Limits
 from codekv.completion.tasks import TaskMaker
+from codekv.completion.window import Limits
 from codekv.structure.parser import Parser
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
 from codekv.completion.drafts import Drafts
-from codekv.completion.prompt import Limits
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.trim import TrimContext, finish
+from codekv.completion.window import Limits
 from codekv.engine.decode import Decoded
 from codekv.structure.shape import Shape
 

@@ -15,37 +15,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.completion.far import sampled_lines
+from codekv.completion.healing import MAX_HEALED_TOKENS, healed
+from codekv.completion.window import (
+    Limits,
+    Place,
+    boundary_before,
+    bounded_anchor,
+    longest_middle,
+    window_start,
+)
 from codekv.engine.prefill import Piece
 from codekv.structure.shape import rest_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codekv.tokens.tokenizer import Encoding, Fim, Tokenizer
-
-NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
-MAX_HEALED_TOKENS = 3
-MAX_MIDDLE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Sizes in tokens: the whole prompt, its suffix, and what is kept for output.
-
-    With `interval` above 0, the window gets `newest` of the prefix and sampled lines
-    before it the rest.
-    """
-
-    max_length: int
-    suffix: int
-    output: int
-    interval: int = 0
-    newest: float = 0.8
-
-    @property
-    def prefix(self) -> int:
-        """Most tokens of prefix and middle together."""
-        return max(self.max_length - self.suffix - self.output - 3, 32)
+    from codekv.tokens.tokenizer import Fim, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +66,6 @@ class Prompt:
     window: int
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a completion is wanted, in a tokenised document.
-
-    Attributes:
-        data: The document's bytes.
-        encoding: Tokens of all of `data`.
-        anchor_byte: A line start at or before the cursor's line.
-        cursor_byte: The cursor.
-    """
-
-    data: bytes
-    encoding: Encoding
-    anchor_byte: int
-    cursor_byte: int
-
-
 def build(
     place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool = True
 ) -> Prompt:
@@ -111,8 +79,8 @@ def _fill_in_middle(
     place: Place, tokenizer: Tokenizer, fim: Fim, limits: Limits, heal: bool
 ) -> Prompt:
     encoding = place.encoding
-    anchor_byte = _bounded_anchor(place, limits)
-    anchor, middle_byte = _boundary_before(encoding, anchor_byte)
+    anchor_byte = bounded_anchor(place, limits)
+    anchor, middle_byte = boundary_before(encoding, anchor_byte)
     room = limits.prefix - limits.prefix // 4
     dense = int(room * limits.newest) if limits.interval else room
     window = window_start(place.data, encoding, anchor, dense)
@@ -139,12 +107,12 @@ def _left_to_right(
     place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool
 ) -> Prompt:
     encoding = place.encoding
-    anchor, middle_byte = _boundary_before(encoding, _bounded_anchor(place, limits))
+    anchor, middle_byte = boundary_before(encoding, bounded_anchor(place, limits))
     text = place.data[middle_byte : place.cursor_byte]
     ids, need = healed(tokenizer.encode(text), text, heal)
     room = limits.max_length - limits.output - 1
     # Not the middle's own length: the window must not move with each typed token.
-    before = max(room - _longest_middle(limits) - MAX_HEALED_TOKENS, room // 4)
+    before = max(room - longest_middle(limits) - MAX_HEALED_TOKENS, room // 4)
     window = window_start(place.data, encoding, anchor, before)
     ids = ids[-(room - (anchor - window)) :]
     writer = _Writer()
@@ -183,90 +151,6 @@ def pieces(prompt: Prompt, cuts: Sequence[int], ids: Sequence[int]) -> list[Piec
             found.append(piece)
             number += 1
     return found
-
-
-def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
-    """First document token of a prefix that ends at token `end`.
-
-    Moves rarely and only to the beginning of a line, a top-level one if one is near:
-    the start is taken from a grid of a quarter of `room`, so that typing moves it once
-    in so many tokens. It depends on the text alone, not on how the text came to be.
-    """
-    if end <= room:
-        return 0
-    stride = max(room // 4, 1)
-    least = -(-(end - room) // stride) * stride
-    best = None
-    for token in range(least, min(least + stride, end)):
-        start = encoding.ends[token - 1]
-        # Some vocabularies join a line's end with the indentation behind it.
-        line = start if data[start - 1 : start] == b"\n" else start + 1
-        if data[line - 1 : line] != b"\n":
-            continue
-        best = token if best is None else best
-        if line < len(data) and data[line] not in NOT_TOP_LEVEL:
-            return token
-    return min(least, end) if best is None else best
-
-
-def healed(
-    encoding: Encoding, text: bytes, heal: bool = True
-) -> tuple[tuple[int, ...], bytes]:
-    """Split off the half-typed end: (tokens to keep, bytes to reproduce).
-
-    Drops the last token, and more while the cut lies inside a word.
-    """
-    ids, ends = encoding.ids, encoding.ends
-    if not heal or not ids:
-        return ids, b""
-    keep = len(ids) - 1
-    least = max(len(ids) - MAX_HEALED_TOKENS, 0)
-    while keep > least and _inside_word(text, ends[keep - 1]):
-        keep -= 1
-    cut = ends[keep - 1] if keep else 0
-    # A token may end inside a character; never ask for half of one.
-    while keep and cut < len(text) and text[cut] & 0xC0 == 0x80:
-        keep -= 1
-        cut = ends[keep - 1] if keep else 0
-    return ids[:keep], text[cut:]
-
-
-def _inside_word(text: bytes, cut: int) -> bool:
-    return _is_word(text[cut]) and cut > 0 and _is_word(text[cut - 1])
-
-
-def _is_word(byte: int) -> bool:
-    return chr(byte).isalnum() or byte == 0x5F or byte >= 0x80
-
-
-def _bounded_anchor(place: Place, limits: Limits) -> int:
-    """The anchor, or a later line start if the middle would get long.
-
-    What stands before the anchor can be cached exactly, the middle only as moved
-    blocks; and a middle of a few hundred tokens is as good as all of a function.
-    Taken from a grid of tokens, so that it stays while the user types on.
-    """
-    ends, anchor_byte = place.encoding.ends, place.anchor_byte
-    first = bisect_right(ends, anchor_byte)
-    last = bisect_right(ends, place.cursor_byte)
-    room = _longest_middle(limits)
-    if last - first <= room:
-        return anchor_byte
-    stride = max(room // 2, 1)
-    token = first + (last - first - room + stride - 1) // stride * stride
-    line = place.data.rfind(b"\n", 0, ends[min(token, len(ends)) - 1]) + 1
-    cursor_line = place.data.rfind(b"\n", 0, place.cursor_byte) + 1
-    return max(anchor_byte, min(line, cursor_line))
-
-
-def _longest_middle(limits: Limits) -> int:
-    return max(min(limits.prefix // 2, MAX_MIDDLE), 16)
-
-
-def _boundary_before(encoding: Encoding, byte: int) -> tuple[int, int]:
-    """The last token boundary at or before `byte`: (token index, its byte)."""
-    token = bisect_right(encoding.ends, byte)
-    return token, encoding.ends[token - 1] if token else 0
 
 
 class _Writer:

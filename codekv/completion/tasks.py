@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.completion.prompt import Limits, Place, Prompt, build, pieces
+from codekv.completion.prompt import Prompt, build, pieces
+from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
 from codekv.engine.idle import Chain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from codekv.engine.prefill import NOTHING_AHEAD, Ahead
+from codekv.engine.extend import NOTHING_AHEAD, Ahead
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

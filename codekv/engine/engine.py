@@ -13,7 +13,7 @@ from codekv.engine.branch import Brancher, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.prefill import Ahead, Piece, Prefill, Reuse
+from codekv.engine.prefill import Piece, Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.config import KvCacheConfig
+    from codekv.engine.extend import Ahead
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore

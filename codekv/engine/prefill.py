@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.engine.canonical import Planes, slice_planes, write_blocks
+from codekv.engine.extend import CHUNK, Ahead, extend
 from codekv.engine.sequence import Grade
 from codekv.units import ChainKey
 
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from codekv.cache.key import BlockRef
     from codekv.engine.sequence import LiveSequence
     from codekv.engine.worker import Steps
-    from codekv.model.runtime import Logits, Runtime
+    from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore, Hit
 
-CHUNK = 64
 NO_PARENT = ChainKey(bytes(16))
 """Parent of whatever stands behind a gap, where nothing is exact."""
-
-FEW = 4
-"""Tokens that cost no more in one step than one does."""
 
 WORTH_RESTORING = 24
 """Below this many missing tokens a look into the store costs more than it saves."""
@@ -85,64 +82,6 @@ class Fill:
     piece: Piece
     hit: Hit
     grade: Grade
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ahead:
-    """Guessed tokens that were computed together with the end of a prompt.
-
-    They stand in the slots behind the prompt; `rows` [n, V] are the logits after each.
-    """
-
-    tokens: tuple[int, ...] = ()
-    rows: Tensor | None = None
-
-
-NOTHING_AHEAD = Ahead()
-
-
-def extend(
-    runtime: Runtime,
-    seq: LiveSequence,
-    tokens: Sequence[int],
-    chunk: int = CHUNK,
-    guess: Sequence[int] = (),
-) -> Steps[tuple[Tensor, int, Ahead]]:
-    """Make `seq` hold exactly `tokens` by computing what it lacks.
-
-    A short rest is computed in one step with `guess`, tokens that may come next, so
-    that decoding finds its first draft verified already.
-
-    Returns:
-        Logits [V] after the last token, how many tokens were computed, and the guess
-        if it was.
-    """
-    common = seq.common_prefix(tokens)
-    known = seq.logits.get(len(tokens) - 1) if common == len(tokens) else None
-    if known is not None:
-        seq.crop(common)
-        return known, 0, NOTHING_AHEAD
-    seq.crop(min(common, len(tokens) - 1))
-    seq.reserve(len(tokens))
-    computed = len(tokens) - len(seq)
-    while len(tokens) - len(seq) > chunk:
-        part = tokens[len(seq) : len(seq) + chunk]
-        runtime.forward(seq.kv, part, len(seq), "none")
-        seq.append(part)
-        yield
-    part = [*tokens[len(seq) :]]
-    added = list(guess) if len(part) <= FEW else []
-    seq.reserve(len(tokens) + len(added))
-    # Rows of the output matrix cost time, so they are made only where they are used.
-    wanted: Logits = "all" if added else "last"
-    logits = runtime.forward(seq.kv, [*part, *added], len(seq), wanted)
-    assert logits is not None
-    seq.append(part)
-    row = logits[len(part) - 1 if added else -1]
-    seq.logits = {len(tokens) - 1: row}
-    yield
-    ahead = Ahead(tuple(added), logits[len(part) :]) if added else NOTHING_AHEAD
-    return row, computed, ahead
 
 
 class Prefill:

@@ -2,7 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codekv.completion.far import sampled_lines
-from codekv.completion.prompt import Limits, Place, build
+from codekv.completion.prompt import build
+from codekv.completion.window import Limits, Place
 from codekv.testing.model import ByteTokenizer
 
 CODE = b"".join(b"line_%03d = %d\n" % (i, i) for i in range(100))

@@ -1,14 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.completion.prompt import (
-    Limits,
-    Place,
-    build,
-    healed,
-    pieces,
-    window_start,
-)
+from codekv.completion.healing import healed
+from codekv.completion.prompt import build, pieces
+from codekv.completion.window import Limits, Place, window_start
 from codekv.structure.shape import rest_end
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer
 

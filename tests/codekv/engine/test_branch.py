@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from codekv.engine.branch import Brancher, most_likely
 from codekv.engine.decode import DecodeOptions
-from codekv.engine.prefill import extend
+from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 

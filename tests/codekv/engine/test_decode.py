@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.engine import Task
-from codekv.engine.prefill import extend
+from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 

@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from codekv.config import KvCacheConfig
 from codekv.engine.engine import Engine
+from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.prefill import Piece, Prefill, extend
+from codekv.engine.prefill import Piece, Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
