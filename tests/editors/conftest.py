@@ -36,6 +36,7 @@ RULES = [
     {"after": "漢字 = ", "text": "日本語ひらがな + 1"},
     {"after": "if x:", "text": "\n        y = 1\n        z = 2"},
     {"after": "\tif t:", "text": "\n\t\treturn t"},
+    {"after": "slow", "text": "ly_but_surely()", "delay_ms": 1500},
     {"after": "é = so", "text": "rted(x)", "from_line_start": True},
 ]
 

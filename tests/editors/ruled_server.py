@@ -1,15 +1,16 @@
 """The real language server over a service that completes by rules.
 
 `python ruled_server.py RULES.json`, where the file holds `{"rules": [{"after", "text",
-"others", "from_line_start"}], "journal": PATH, "load_ms": N}`. A rule fits where the
-text before the cursor ends with `after` and any beginning of `text`, and what follows
-the cursor in its line is nothing, or an ending of `text`, as an editor's closed bracket
-is. It offers what is still to come of `text`; `others` are given beside it to a request
-by hand. The range begins at the cursor, or at the line's start.
+"others", "from_line_start", "delay_ms"}], "journal": PATH, "load_ms": N}`. A rule fits
+where the text before the cursor ends with `after` and any beginning of `text`, and what
+follows the cursor in its line is nothing, or an ending of `text`, as an editor's closed
+bracket is. It offers what is still to come of `text`; `others` are given beside it to a
+request by hand. The range begins at the cursor, or at the line's start.
 """
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from codekv.completion.api import Item
@@ -22,6 +23,12 @@ class RuledService(ScriptedService):
         super().__init__(script, config, workspace)
         self._rules = rules
         self._note("configured", config=config.model_dump(mode="json"))
+
+    async def _work(self, answer, request, started):
+        head, tail, _start, _end = _line(request)
+        rule, _ = next(_fitting(self._rules, head, tail), ({}, 0))
+        slow = replace(answer, delay_ms=rule.get("delay_ms", 0))
+        await super()._work(slow, request, started)
 
     def _items(self, answer, request):
         head, tail, start, end = _line(request)

@@ -172,6 +172,15 @@ def test_an_item_may_replace_the_line_from_its_start(vscode, waiter):
     vscode.saved(path, waiter, "x = 1\né = sorted(x)")
 
 
+def test_a_slow_answer_is_shown_though_the_editor_gives_up(vscode, backend, waiter):
+    path = vscode.edit("x = 1\n")
+    vscode.type(text="slow")
+    vscode.waitGhost(text="ly_but_surely()")
+    assert backend.events("complete")[-1]["trigger"] == "automatic"
+    vscode.press(keys=["Tab"])
+    vscode.saved(path, waiter, "x = 1\nslowly_but_surely()")
+
+
 def test_a_bracket_that_the_editor_has_closed_is_not_doubled(vscode, waiter):
     path = vscode.edit("x = 1\n")
     vscode.type(text="print(")

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import { LanguageClient, RevealOutputChannelOn, State as ClientState, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node';
 import { serverSettings } from './configuration';
 import type { Launcher } from './launch';
+import { Retry } from './retry';
 import { section } from './settings';
 import { localStatus, parseStatus, type Status } from './status';
 
@@ -136,6 +137,7 @@ export class Server implements vscode.Disposable {
       // The log is there to be opened; a completion tool must not push itself forward.
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       middleware: {
+        provideInlineCompletionItems: new Retry().provideInlineCompletionItems,
         workspace: {
           configuration: ({ items }) => items.map((item) =>
             section(serverSettings(this.context, item.scopeUri ? vscode.Uri.parse(item.scopeUri) : undefined), item.section)),
