@@ -34,7 +34,7 @@ def insert_function_above(files: Sequence[SourceFile], rng: Random) -> Script | 
     if begun is None:
         return None
     script, file, index, target = begun
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     model = file.functions[rng.randrange(len(file.functions))]
     start, end = span(file, model)
@@ -59,7 +59,7 @@ def edit_above(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if swap is None:
         return None
     line, code = swap
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     start = line.start + line.indent
     script.replace(file.uri, start, line.end, "")
@@ -90,7 +90,7 @@ def edit_comment(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if not words:
         return None
     word = rng.choice(words)
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     spot = line.start + word.start()
     script.replace(file.uri, spot, line.start + word.end(), "")
@@ -120,7 +120,7 @@ def rename_used_name(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if not names:
         return None
     name = rng.choice(names)
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     whole = re.compile(rb"\b" + re.escape(name) + rb"\b")
     # From the end, so that earlier offsets stay true; the place itself is left alone.
@@ -138,7 +138,7 @@ def delete_function(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if begun is None:
         return None
     script, file, index, target = begun
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     start = file.lines[file.functions[index - 1].first].start
     end = file.lines[file.functions[index - 1].last + 1].start
@@ -159,7 +159,7 @@ def indent_block(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if len(inner) < 2:
         return None
     first, last = inner[len(inner) // 2], inner[-1]
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     for number in range(last, first - 1, -1):
         line = file.lines[number]

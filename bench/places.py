@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bench.summary import ARRIVE
 from bench.trace import Script
 
 if TYPE_CHECKING:
@@ -115,18 +116,31 @@ def span(file: SourceFile, function: Function) -> tuple[int, int]:
     return file.lines[function.first].start, file.lines[function.last].end
 
 
+ARRIVE_SECONDS = 12.0
+
+
 class Visit:
     """A person typing at one place, who may go away and come back.
 
     Edits elsewhere in the document must lie wholly above the place.
     """
 
-    def __init__(self, script: Script, file: SourceFile, target: Target) -> None:
+    def __init__(
+        self, script: Script, file: SourceFile, target: Target, arrive: bool = False
+    ) -> None:
+        """Come to a place; with `arrive`, ask there once and read for a while.
+
+        Opening a file is an event of its own: the report keeps these first answers
+        apart, so that they neither hide nor spoil what typing costs.
+        """
         self._script = script
         self._uri = file.uri
         self._left = list(target.strokes)
         script.replace(file.uri, target.start, target.end, "")
         self._behind = len(script.text(file.uri)) - target.start
+        if arrive:
+            self.ask(ARRIVE)
+            script.settle(ARRIVE_SECONDS)
 
     @property
     def cursor(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import psutil
 
 from bench.sample import make_sample
+from bench.summary import ARRIVE
 from bench.trace import Ask, Edit, Focus, Open, Pause, Restart, Settle
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ class Replay:
                 done = await self._episode(episode, every)
                 self._journal.add(key, done)
             asked += len(done)
-            self._asks += episode.num_asks
+            self._asks += sum(
+                isinstance(step, Ask) and step.label != ARRIVE for step in episode.steps
+            )
             samples.extend(done)
             self._progress.episode(done)
         return samples
@@ -113,13 +116,17 @@ class Replay:
             self.ready_s.append(time.perf_counter() - began)
             self._started = True
         samples: list[Sample] = []
-        index = 0
+        index = counted = 0
         for step in episode.steps:
             if isinstance(step, Ask):
-                # Counted over the whole trace, so that every phase gets its turn.
-                if (self._asks + index) % every == 0:
+                # Counted over the whole trace, so that every phase gets its turn;
+                # arrivals are told apart and need no sample.
+                is_counted = step.label != ARRIVE
+                turn = is_counted and (self._asks + counted) % every == 0
+                if every == 1 or turn:
                     samples.append(await self._ask(step, episode, index))
                 index += 1
+                counted += is_counted
             else:
                 await self._step(step)
         return samples

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Values = list[float]
 
+ARRIVE = "arrive"
+"""Label of the first answer in a file, which is told apart from all others."""
+
 
 def percentile(values: Iterable[float], share: float) -> float:
     """The value below which `share` of the values lie; 0 for none, interpolated."""
@@ -46,6 +49,8 @@ def trace_summary(
     name: str, samples: Sequence[Sample], twin: Sequence[Sample] = ()
 ) -> dict[str, Any]:
     """One row of `traces`; `twin` are fresh runs of some of the same questions."""
+    everything = samples
+    samples = [sample for sample in samples if sample.label != ARRIVE]
     model = [sample for sample in samples if sample.context]
     context = sum(sample.context for sample in model)
     computed = sum(sample.computed for sample in model)
@@ -75,8 +80,8 @@ def trace_summary(
         "sources": dict(Counter(map(_source, samples)).most_common()),
         "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
         "labels": {
-            label: _label([s for s in samples if s.label == label])
-            for label in dict.fromkeys(s.label for s in samples)
+            label: _label([s for s in everything if s.label == label])
+            for label in dict.fromkeys(s.label for s in everything)
         },
         "same_as_fresh": None,
         "compared_with_fresh": 0,

@@ -58,7 +58,7 @@ def _type_line(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if begun is None:
         return None
     script, file, _, target = begun
-    Visit(script, file, target).type(TYPED, "type")
+    Visit(script, file, target, arrive=True).type(TYPED, "type")
     return script
 
 
@@ -71,7 +71,7 @@ def _type_in_first_function(files: Sequence[SourceFile], rng: Random) -> Script 
         return None
     script = Script(rng)
     script.open(file.uri, file.language, file.data)
-    Visit(script, file, target).type(TYPED, "type")
+    Visit(script, file, target, arrive=True).type(TYPED, "type")
     return script
 
 
@@ -86,7 +86,7 @@ def _switch_file_and_back(files: Sequence[SourceFile], rng: Random) -> Script | 
     away = target_in(other, rng.choice(other.functions), 4, rng)
     if away is None:
         return None
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     script.open(other.uri, other.language, other.data)
     Visit(script, other, away).type(4, "away")
@@ -101,7 +101,7 @@ def _undo_redo(files: Sequence[SourceFile], rng: Random) -> Script | None:
         return None
     script, file, _, target = begun
     uri = file.uri
-    script.replace(uri, target.start, target.end, "")
+    Visit(script, file, target, arrive=True)
     steps = [target.strokes[0:5], target.strokes[5:10]]
     at = script.type(uri, target.start, list(steps[0]), "type")
     end = script.type(uri, at, list(steps[1]), "type")
@@ -137,7 +137,7 @@ def _restart(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if begun is None:
         return None
     script, file, _, target = begun
-    visit = Visit(script, file, target)
+    visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
     script.settle(4.0)
     script.restart(file.uri)

@@ -35,6 +35,7 @@ PREFILL = (64, 512, 1024, 2048)
 STEPS = (1, 2, 4, 8, 16)
 CONTEXT = 1000
 COPY_BYTES = 256 * 2**20
+MAX_SECONDS = 6.0
 
 
 def main() -> None:
@@ -136,10 +137,10 @@ def _tokens(runtime: Runtime, count: int) -> list[int]:
 
 
 def _time(call: Callable[[], object], repeats: int) -> tuple[float, float]:
-    """Best and median seconds, after one call to warm up."""
+    """Best and median seconds, after one call to warm up; stops early when slow."""
     call()
-    seconds = []
-    for _ in range(repeats):
+    seconds: list[float] = []
+    while len(seconds) < repeats and (len(seconds) < 2 or sum(seconds) < MAX_SECONDS):
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)

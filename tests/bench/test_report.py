@@ -167,7 +167,7 @@ def test_a_failing_target_gives_a_partial_report_that_can_be_resumed(tmp_path):
     assert partial["traces"][0]["requests"] == 15
     whole = executed([Entrant("codekv", lambda: Known(2))], Journal(path, "r"))
     assert not whole.partial
-    assert len(whole.samples["codekv"]["type-line"]) == 30
+    assert len(whole.samples["codekv"]["type-line"]) == 32
 
 
 def test_an_interrupted_run_gives_a_partial_report():
@@ -192,7 +192,7 @@ def test_an_interrupted_run_gives_a_partial_report():
 
     result = asyncio.run(cut())
     assert result.partial
-    assert len(result.samples["codekv"]["type-line"]) == 15
+    assert len(result.samples["codekv"]["type-line"]) == 16
     made = report(result, ABOUT)
     assert "interrupted" in html.render(made)
 

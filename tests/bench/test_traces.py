@@ -71,7 +71,7 @@ def test_type_line_types_fifteen_strokes_deep_in_the_file():
     trace = traces.build("type-line", FILES, 20, seed=1)
     assert len(trace.episodes) == 20
     for episode in trace.episodes:
-        assert episode.num_asks == traces.TYPED
+        assert episode.num_asks == 1 + traces.TYPED
     for ask, snapshot in texts_at_asks(trace):
         assert ask.cursor_byte >= DEEP
         # What stands before the cursor is the real file's own text.
@@ -288,9 +288,9 @@ async def test_targets_without_memory_may_be_asked_every_third_time():
     samples = await play(
         target, Plan("fresh"), Journal(None, "r"), ["type-line"], every=3
     )
-    assert [sample.index for sample in samples] == [0, 3, 6, 9, 12] * 2
+    assert [sample.index for sample in samples] == [1, 4, 7, 10, 13] * 2
     target = Recorder()
     samples = await play(
         target, Plan("fresh"), Journal(None, "r"), ["type-line"], every=4
     )
-    assert [sample.index for sample in samples] == [0, 4, 8, 12, 1, 5, 9, 13]
+    assert [sample.index for sample in samples] == [1, 5, 9, 13, 2, 6, 10, 14]
