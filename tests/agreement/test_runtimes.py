@@ -326,3 +326,34 @@ def test_what_cannot_run_is_refused_in_one_line(folders, tmp_path):
         with pytest.raises(ModelFormatError) as caught:
             load_runtime(folder, ModelConfig(**options))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("compute", ["bf16", "fp16"])
+@pytest.mark.parametrize("runtime_name", ["own", "transformers"])
+def test_half_precision_stays_close_to_float(folders, compute, runtime_name):
+    device = "cpu"
+    if torch.cuda.is_available():
+        device = "cuda"
+    elif torch.backends.mps.is_available():
+        device = "mps"
+    tokens = prompt(60)
+    expected, _ = straight(runtime_of(folders, "qwen2-own"), tokens)
+    options = {"device": device, "compute": compute, "runtime": runtime_name}
+    half = load_runtime(folders["qwen2"], ModelConfig(**options))
+    assert half.spec.device == device
+    whole, kv = straight(half, tokens)
+    divergence = torch.nn.functional.kl_div(
+        whole.cpu().log_softmax(-1),
+        expected.log_softmax(-1),
+        log_target=True,
+        reduction="none",
+    )
+    assert divergence.sum(-1).mean() < 0.02
+    other = half.new_kv(64)
+    half.forward(other, tokens[:41], 0, "none")
+    tail = half.forward(other, tokens[41:], 41, "all")
+    assert (tail - whole[41:]).abs().max() < 0.5
+    half.forward_scattered(other, [tokens[3]], [3])
+    tree = half.forward_tree(other, [9, 10, 11], [-1, 0, 0], 60)
+    assert tree.shape == (3, 199)
+    assert tree.dtype == torch.float32
