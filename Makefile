@@ -28,6 +28,7 @@ demo: model ## Watch a real model complete a real file, keystroke by keystroke
 	$(BIN)/python -m bench.demo
 
 test: check model ## Run every test
+	$(BIN)/codekv model pull smollm2-135m
 	$(BIN)/python -m pytest
 
 check: lint types contracts ## Lint, types and import contracts

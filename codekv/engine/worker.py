@@ -3,9 +3,10 @@
 A job is a generator. Each `yield` is a point where it may be set aside or dropped:
 after one decoding step or one prefill chunk. Knows nothing of models or text.
 
-Order: the newest request, then older requests, then idle jobs in the order they were
-given. An idle job is set aside whenever a request waits, and none runs until requests
-have been absent for a moment, so that fast typing never meets one.
+Order: calls as they came, then the newest request, then older requests, then idle jobs
+in the order they were given. An idle job is set aside whenever a request waits, and
+none runs until requests have been absent for a moment, so that fast typing never meets
+one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Worker:
         """
         self._idle_delay = idle_delay
         self._quiet_since = 0.0
+        self._calls: list[Job[Any]] = []
         self._requests: list[Job[Any]] = []
         self._idle: list[Job[Any]] = []
         self._wake = threading.Condition()
@@ -94,7 +96,10 @@ class Worker:
         return job
 
     def call(self, function: Callable[[], T]) -> Future[T]:
-        """Run a short function on the worker's thread, before any idle work."""
+        """Run a short function on the worker's thread, before everything else.
+
+        Calls run in their order, so that a request sees what was called before it.
+        """
 
         def steps() -> Steps[T]:
             yield
@@ -102,7 +107,7 @@ class Worker:
 
         job = Job(steps(), topic="", idle=False)
         with self._wake:
-            self._enqueue(job, self._requests)
+            self._enqueue(job, self._calls)
         return job.future
 
     def cancel_idle(self, prefix: str = "") -> None:
@@ -120,7 +125,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """Whether nothing at all is left to do."""
-        return not self._requests and not self._idle
+        return not (self._calls or self._requests or self._idle)
 
     def wait_idle(self, timeout: float | None = None) -> bool:
         """Block until nothing is left to do; whether that came in time (seconds)."""
@@ -131,7 +136,7 @@ class Worker:
         """Drop all work and end the thread; whether it ended in time (seconds)."""
         with self._wake:
             self._closed = True
-            for job in (*self._requests, *self._idle):
+            for job in (*self._calls, *self._requests, *self._idle):
                 job.cancel()
             self._wake.notify_all()
         if threading.current_thread() is not self._thread:
@@ -149,7 +154,9 @@ class Worker:
         while (job := self._next()) is not None:
             if self._step(job):
                 with self._wake:
-                    (self._idle if job.idle else self._requests).remove(job)
+                    for queue in (self._calls, self._requests, self._idle):
+                        if job in queue:
+                            queue.remove(job)
                     if not job.idle:
                         self._quiet_since = time.perf_counter()
                     self._wake.notify_all()
@@ -158,11 +165,13 @@ class Worker:
         """Wait for the job to advance; None when closed and nothing is left."""
         with self._wake:
             while True:
-                for queue in (self._requests, self._idle):
+                for queue in (self._calls, self._requests, self._idle):
                     # Cancelled ones first: their waiters should hear of it at once.
                     for job in queue:
                         if job.cancelled:
                             return job
+                if self._calls:
+                    return self._calls[0]
                 if self._requests:
                     return self._requests[-1]
                 if self._closed:

@@ -26,7 +26,8 @@ def finish(steps):
 
 def started(folder: Path) -> Pipeline:
     values = {"kvcache": {"max_length": 1200, "chunk_size": 64}}
-    config, _ = apply(Config(), values | {"completion": {"max_tokens": 8}}, "test")
+    completion = {"max_tokens": 8, "latency_budget_ms": 60000}
+    config, _ = apply(Config(), values | {"completion": completion}, "test")
     runtime, tokenizer = TinyRuntime(), ByteTokenizer()
     store = BlockStore(
         fingerprint="t",

@@ -1,0 +1,106 @@
+import contextlib
+import threading
+import time
+
+import pytest
+
+from codekv.engine.worker import Worker
+from codekv.errors import CancelledWorkError
+
+
+@pytest.fixture
+def worker():
+    made = Worker(idle_delay=0.01)
+    yield made
+    made.close()
+
+
+def steps(log, name, count=3, gate=None):
+    for number in range(count):
+        if gate is not None:
+            gate.wait(5)
+        log.append((name, number))
+        yield
+    return name
+
+
+def test_a_newer_request_of_the_same_topic_ends_the_older(worker) -> None:
+    log, gate = [], threading.Event()
+    old = worker.submit("doc", steps(log, "old", 50, gate))
+    new = worker.submit("doc", steps(log, "new"))
+    gate.set()
+
+    assert new.future.result(5) == "new"
+    with pytest.raises(CancelledWorkError):
+        old.future.result(5)
+    assert sum(name == "old" for name, _ in log) <= 1
+
+
+def test_calls_run_before_requests_that_came_later(worker) -> None:
+    log, gate = [], threading.Event()
+    worker.submit("busy", steps(log, "busy", 1, gate))
+    done = worker.call(lambda: log.append("call"))
+    asked = worker.submit("doc", steps(log, "doc"))
+    gate.set()
+    done.result(5)
+    asked.future.result(5)
+
+    assert log.index("call") < log.index(("doc", 0))
+
+
+def test_idle_work_gives_way_to_a_request_at_its_next_step(worker) -> None:
+    log, gate = [], threading.Event()
+    idle = worker.submit_idle("doc warm", steps(log, "idle", 6, gate))
+    while not log and not gate.is_set():
+        gate.set()
+    asked = worker.submit("doc", steps(log, "asked", 3))
+
+    asked.future.result(5)
+    idle.future.result(5)
+    first = log.index(("asked", 0))
+    assert log[first : first + 3] == [("asked", 0), ("asked", 1), ("asked", 2)]
+
+
+def test_a_failing_job_ends_alone(worker) -> None:
+    def broken():
+        yield
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        worker.submit("doc", broken()).future.result(5)
+    assert worker.call(lambda: 7).result(5) == 7
+
+
+def test_closing_ends_everything_within_a_step() -> None:
+    worker, log = Worker(), []
+
+    def endless():
+        while True:
+            log.append(1)
+            yield
+
+    job = worker.submit("doc", endless())
+    while not log:
+        time.sleep(0)
+    assert worker.close(5)
+    with pytest.raises(CancelledWorkError):
+        job.future.result(5)
+    with pytest.raises(CancelledWorkError):
+        worker.submit("doc", endless()).future.result(5)
+
+
+def test_nothing_runs_and_nothing_is_lost_under_random_orders(worker) -> None:
+    jobs = [
+        worker.submit_idle(f"t{i} warm", steps([], i))
+        if i % 3 == 0
+        else worker.submit(f"t{i % 5}", steps([], i))
+        for i in range(60)
+    ]
+    ended = 0
+    for job in jobs:
+        with contextlib.suppress(CancelledWorkError):
+            job.future.result(10)
+        ended += 1
+
+    assert ended == len(jobs)
+    assert worker.wait_idle(5)
