@@ -40,6 +40,10 @@ PLAIN_WIDTH = 150
 @click.option("--as-used", is_flag=True, help="With every shortcut a user has.")
 @click.option("--baseline", "baselines", multiple=True, help="Only these baselines.")
 @click.option("--no-baselines", is_flag=True, help="Measure codekv alone.")
+@click.option("--fresh-asks", type=int, help="Compare N answers with fresh runs.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option."
+)
 @click.option("--against", metavar="URL", help="Also a running completion server.")
 @click.option("--budget", type=int, help="Another completion.latency_budget_ms.")
 @click.option("--model", help="Another model than the configured one.")
@@ -87,6 +91,7 @@ def _root(given: dict[str, Any]) -> Path:
 
 
 def _config(given: dict[str, Any], root: Path) -> Config:
+    from codekv.commands.settings import with_settings
     from codekv.config import apply, load
 
     config, problems = load(root if root.is_dir() else root.parent)
@@ -99,7 +104,7 @@ def _config(given: dict[str, Any], root: Path) -> Config:
     problems += more
     for problem in problems:
         click.echo(f"codekv: {problem}", err=True)
-    return config
+    return with_settings(config, given["settings"])
 
 
 def _options(given: dict[str, Any], root: Path) -> Options:
@@ -115,7 +120,7 @@ def _options(given: dict[str, Any], root: Path) -> Options:
         pace=given["pace"],
         quick=quick,
         baseline_asks=4 if quick else 9,
-        fresh_asks=4 if quick else 6,
+        fresh_asks=given["fresh_asks"] or (4 if quick else 6),
     )
 
 

@@ -17,7 +17,7 @@ from codekv.completion.drafts import Drafts
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.trim import TrimContext, finish
 from codekv.completion.window import Limits
-from codekv.engine.decode import Decoded
+from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ LEAST_CONTEXT = 96
 """Tokens before the cursor that even the tightest budget gets."""
 
 FLUSH_MS = 20.0
+
+BLOCK_BUDGETS = 2
+"""A block may take this many latency budgets before it is cut at a line's end."""
 
 
 class Pipeline:
@@ -72,8 +75,9 @@ class Pipeline:
         if request.max_items > 1:
             return (yield from self._several(request, prepared, submitted))
         out = Decoded()
+        task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
         try:
-            outcome = yield from self.engine.answer(prepared.task, out)
+            outcome = yield from self.engine.answer(task, out)
         finally:
             # Also of dropped work: the next keystroke confirms it in one step.
             start = request.cursor_byte - len(prepared.prompt.need)
@@ -89,6 +93,24 @@ class Pipeline:
             queue=(started - submitted) * 1e3,
         )
         return replace(completion, timing=timing)
+
+    def _in_time(self, request: Request, prepared: Prepared, submitted: float) -> Stop:
+        """End an unasked-for block at a line's end once its time is up.
+
+        The user sees the first lines instead of nothing; once they are accepted, the
+        answer computed ahead has the next ones.
+        """
+        stop = prepared.task.stop
+        if prepared.plan.shape is not Shape.BLOCK or request.trigger == "invoked":
+            return stop
+        budget = self.config.completion.latency_budget_ms / 1e3
+        end = submitted + BLOCK_BUDGETS * budget
+
+        def check(text: bytes) -> bool:
+            at_line_end = text.rstrip(b" \t").endswith(b"\n") and bool(text.strip())
+            return stop(text) or (at_line_end and time.perf_counter() > end)
+
+        return check
 
     def _several(
         self, request: Request, prepared: Prepared, submitted: float
