@@ -394,16 +394,16 @@ def test_settings_reach_the_server_and_a_model_can_be_picked(bare, backend, wait
 
 
 def test_a_file_that_is_looked_at_is_told(nvim, backend, waiter):
-    path = nvim.edit("x = 1\n", waiter)
-    other = nvim.edit("y = 1\n", waiter, "u.py")
-    nvim.api.input("<Esc>")
-    nvim.api.command(f"buffer {path}")
-
     def looked_at():
         return [Path(e["uri"]).name for e in backend.events("focused")]
 
-    waiter("focus", lambda: looked_at()[-1:] == [path.name])
-    assert other.name in looked_at()
+    path = nvim.edit("x = 1\n", waiter)
+    other = nvim.edit("y = 1\n", waiter, "u.py")
+    waiter("focus on the second file", lambda: looked_at()[-1:] == [other.name])
+    nvim.api.input("<Esc>")
+    nvim.api.command(f"buffer {path}")
+
+    waiter("focus on the first file", lambda: looked_at()[-1:] == [path.name])
 
 
 def test_one_server_serves_all_roots(nvim, waiter):
