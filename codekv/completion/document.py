@@ -75,10 +75,6 @@ class Documents:
         """Drop a document."""
         self._entries.pop(uri, None)
 
-    def recent(self) -> list[Document]:
-        """All documents, the most recently used first."""
-        return [document for document, _ in reversed(self._entries.values())]
-
 
 def _same(old: Snapshot, new: Snapshot) -> bool:
     return old.data == new.data and old.language == new.language

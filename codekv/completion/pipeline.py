@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from codekv.engine.engine import Engine, Outcome
     from codekv.engine.prefill import Reuse
     from codekv.engine.worker import Steps
+    from codekv.structure.shape import Plan
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
 
@@ -68,7 +69,7 @@ class Pipeline:
         plan = self._maker.plan(request, document)
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
-        prepared = self._affordable(request, document)
+        prepared = self._affordable(request, document, plan)
         store = self.engine.store
         store.note_request()
         store.set_topic(request.snapshot.uri, str(prepared.anchor_byte))
@@ -169,7 +170,7 @@ class Pipeline:
         self._drafts.forget(uri)
         self._windows.pop(uri, None)
 
-    def _affordable(self, request: Request, document: Document) -> Prepared:
+    def _affordable(self, request: Request, document: Document, plan: Plan) -> Prepared:
         """The richest prompt that the latency budget allows now.
 
         What must be computed before the answer is held against the measured speed;
@@ -177,17 +178,18 @@ class Pipeline:
         idle time completes the full prompt for the next keystroke.
         """
         limits = self._maker.limits()
-        prepared = self._make(request, document, limits)
+        prepared = self._make(request, document, plan, limits)
         budget = self.engine.speed.tokens_in(self.config.completion.latency_budget_ms)
         budget = max(budget, LEAST_CONTEXT)
         if self.engine.num_missing(prepared.task) <= budget:
             return prepared
         suffix = min(limits.suffix, budget // 4)
         small = Limits(budget + limits.output, suffix, limits.output)
-        return self._make(request, document, small)
+        return self._make(request, document, plan, small)
 
-    def _make(self, request: Request, document: Document, limits: Limits) -> Prepared:
-        plan = self._maker.plan(request, document)
+    def _make(
+        self, request: Request, document: Document, plan: Plan, limits: Limits
+    ) -> Prepared:
         made = self._maker.make(request, document, plan, limits)
         if not made.task.options.draft:
             return made

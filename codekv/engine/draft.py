@@ -41,10 +41,10 @@ class NgramIndex:
                 ends[tuple(held[size - order :])] = size
             held.append(token)
 
-    def draft(self, length: int, min_order: int = 1) -> list[int]:
+    def draft(self, length: int) -> list[int]:
         """Up to `length` tokens that followed the longest matching recent run."""
         held = self.tokens
-        for order in range(min(MAX_ORDER, len(held)), min_order - 1, -1):
+        for order in range(min(MAX_ORDER, len(held)), 0, -1):
             run = tuple(held[len(held) - order :])
             end = self._ends.get(run)
             if end is None or end >= len(held):

@@ -60,20 +60,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Speed:
-    """Measured speed of this machine: exponential moving averages."""
+    """Measured speed of this machine: an exponential moving average."""
 
     ms_per_token: float = 2.0
-    step_ms: float = 30.0
 
     def note_prefill(self, num_tokens: int, ms: float) -> None:
         """Learn from a prefill that was long enough to tell."""
         if num_tokens >= 32:
             self.ms_per_token += 0.3 * (ms / num_tokens - self.ms_per_token)
-
-    def note_decode(self, num_steps: int, ms: float) -> None:
-        """Learn from the steps of one text."""
-        if num_steps:
-            self.step_ms += 0.3 * (ms / num_steps - self.step_ms)
 
     def tokens_in(self, ms: float) -> int:
         """How many tokens can be computed in so many milliseconds."""
@@ -140,7 +134,6 @@ class Engine:
             decode_ms=(time.perf_counter() - filled) * 1e3,
         )
         self.speed.note_prefill(reuse.computed, outcome.prefill_ms)
-        self.speed.note_decode(out.num_steps, outcome.decode_ms)
         self.chains.ms_per_token = self.speed.ms_per_token
         return outcome
 
