@@ -6,7 +6,7 @@ possible: it is a slow twin of the engine's runtimes, not a fast path.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import torch
 
@@ -20,8 +20,21 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from codekv.engine.worker import Steps
+
+T = TypeVar("T")
+
 WIDTH, HEADS, KV_HEADS, HEAD, LAYERS, VOCAB = 32, 4, 2, 8, 2, 260
 PRE, SUF, MID, END = 256, 257, 258, 259
+
+
+def finish(steps: Steps[T]) -> T:
+    """Run a job's steps to their end, as the worker would if nothing came between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return cast("T", stop.value)
 
 
 class ByteTokenizer:

@@ -13,7 +13,7 @@ from codekv.engine.engine import Engine
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
-from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
 from codekv.text.snapshot import Snapshot
 
 SOURCE = b'''import os
@@ -32,14 +32,6 @@ def main():
     shop = Shop()
     print(shop.total([]))
 '''
-
-
-def finish(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def make(**settings_) -> Pipeline:

@@ -8,20 +8,12 @@ from codekv.engine.engine import Engine
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
-from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
 from codekv.text.snapshot import Snapshot
 
 SOURCE = b"".join(
     b"def function_%d(x):\n    return x + %d\n\n\n" % (i, i) for i in range(12)
 )
-
-
-def finish(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def started(folder: Path) -> Pipeline:

@@ -5,18 +5,10 @@ from codekv.engine.branch import Brancher, most_likely
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
-from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
 
 RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()
-
-
-def finish(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def alone(tokens, start, size):

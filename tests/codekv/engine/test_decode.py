@@ -7,18 +7,10 @@ from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.engine import Task
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
-from codekv.testing.model import ByteTokenizer, TinyRuntime
+from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
 
 RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()
-
-
-def finish(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:

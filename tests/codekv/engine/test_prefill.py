@@ -10,18 +10,10 @@ from codekv.engine.prefill import Piece, Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import PRE, ByteTokenizer, TinyRuntime
+from codekv.testing.model import PRE, ByteTokenizer, TinyRuntime, finish
 
 RUNTIME = TinyRuntime()
 TOLERANCE = 1e-4
-
-
-def finish(steps):
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
 
 
 def store() -> BlockStore:
