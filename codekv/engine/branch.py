@@ -25,17 +25,37 @@ if TYPE_CHECKING:
     from codekv.model.runtime import Runtime
 
 
+FREE_CHOICES = 64
+"""A first token that is not among so many likeliest ones is no continuation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How one continuation begins.
+
+    Attributes:
+        tokens: Taken as they are.
+        lead: If given, the first token behind them begins with these bytes, and
+            something other than white space follows.
+    """
+
+    tokens: tuple[int, ...] = ()
+    lead: bytes | None = None
+
+
 @dataclass(slots=True)
 class Branch:
     """One continuation and its nodes in the tree.
 
     Attributes:
         forced: Tokens that it begins with, still to be taken.
+        lead: See `Start`; None once the first free token is taken.
         path: Its nodes, root first.
         row: Logits after its last token; None when it has ended.
     """
 
     forced: list[int]
+    lead: bytes | None = None
     out: Decoded = field(default_factory=Decoded)
     path: list[int] = field(default_factory=list)
     row: Tensor | None = None
@@ -52,7 +72,7 @@ class Brancher:
         self,
         seq: LiveSequence,
         row: Tensor,
-        starts: Sequence[Sequence[int]],
+        starts: Sequence[Start],
         options: DecodeOptions,
         stop: Stop,
     ) -> Steps[list[Branch]]:
@@ -61,11 +81,11 @@ class Brancher:
         Args:
             seq: Not changed; slots behind it are used as scratch space.
             row: Logits [V].
-            starts: Tokens each branch must begin with; an empty one is plain greedy.
+            starts: What each branch must begin with; an empty one is plain greedy.
             options: As for plain decoding; `need` is the caller's business here.
             stop: Told each branch's bytes behind `need`.
         """
-        branches = [Branch(list(start), row=row) for start in starts]
+        branches = [Branch(list(start.tokens), start.lead, row=row) for start in starts]
         tokens: list[int] = []
         parents: list[int] = []
         for _ in range(options.max_tokens):
@@ -97,9 +117,11 @@ class Brancher:
         row, out = branch.row, branch.out
         if row is None:
             return False
-        forced = branch.forced.pop(0) if branch.forced else None
-        token = int(row.argmax()) if forced is None else forced
         branch.row = None
+        token = self._next(branch, row)
+        if token is None:
+            out.ended = "dead-end"
+            return False
         piece = self._token_bytes(token)
         if token in options.stop_ids or not piece:
             out.ended = "stop-token"
@@ -112,6 +134,19 @@ class Brancher:
             out.ended = "stop"
             return False
         return len(out.tokens) < options.max_tokens
+
+    def _next(self, branch: Branch, row: Tensor) -> int | None:
+        """The forced token, or else the likeliest one that may stand here."""
+        if branch.forced:
+            return branch.forced.pop(0)
+        if branch.lead is None:
+            return int(row.argmax())
+        lead, branch.lead = branch.lead, None
+        for token in most_likely(row, None, FREE_CHOICES):
+            piece = self._token_bytes(token)
+            if piece.startswith(lead) and piece[len(lead) :][:1].strip():
+                return token
+        return None
 
 
 def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.branch import Brancher, most_likely
+from codekv.engine.branch import Brancher, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
@@ -148,7 +148,7 @@ class Engine:
         filled = time.perf_counter()
         need = task.options.need
         allowed = self._vocab.starting_with(need) if need else None
-        starts = [[token] for token in most_likely(row, allowed, count)]
+        starts = [Start((token,)) for token in most_likely(row, allowed, count)]
         branches = yield from self._brancher.decode(
             seq, row, starts, task.options, task.stop
         )
@@ -159,6 +159,17 @@ class Engine:
             Outcome(branch.out, reuse, (filled - started) * 1e3, (ended - filled) * 1e3)
             for branch in branches
         ]
+
+    def branches(self, task: Task, starts: Sequence[Start]) -> Steps[list[Decoded]]:
+        """Decode one continuation per start, side by side.
+
+        For a second look at a prompt just answered: nothing is computed for it then.
+        """
+        seq, row, _, _ = yield from self._fill(task)
+        found = yield from self._brancher.decode(
+            seq, row, starts, task.options, task.stop
+        )
+        return [branch.out for branch in found]
 
     def prepare(self, task: Task) -> Steps[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.engine.branch import Brancher, most_likely
+from codekv.engine.branch import Brancher, Start, most_likely
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
@@ -34,7 +34,8 @@ def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
     row, _, _ = finish(extend(RUNTIME, seq, tokens))
     brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
     options = DecodeOptions(max_tokens=size)
-    branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
+    begun = [Start(tuple(start)) for start in starts]
+    branches = finish(brancher.decode(seq, row, begun, options, lambda _: False))
 
     for start, branch in zip(starts, branches, strict=True):
         assert branch.out.tokens == alone(tokens, start, size)
@@ -53,7 +54,8 @@ def test_a_kept_branch_continues_like_a_fresh_text(tokens, starts, data) -> None
     row, _, _ = finish(extend(RUNTIME, seq, tokens))
     brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
     options = DecodeOptions(max_tokens=5)
-    branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
+    begun = [Start(tuple(start)) for start in starts]
+    branches = finish(brancher.decode(seq, row, begun, options, lambda _: False))
     branch = data.draw(st.sampled_from(branches))
     brancher.keep(seq, branch)
     seq.check()
@@ -70,3 +72,32 @@ def test_likeliest_tokens_come_first() -> None:
     row = RUNTIME.forward(kv, [1, 2, 3], 0)[-1]
 
     assert most_likely(row, None, 3)[0] == int(row.argmax())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=20),
+    st.lists(st.sampled_from(b" \t"), max_size=3),
+)
+def test_behind_forced_white_space_comes_no_other_white_space(tokens, space) -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _, _ = finish(extend(RUNTIME, seq, tokens))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    start = Start(tuple(space), b"")
+    options = DecodeOptions(max_tokens=len(space) + 1)
+    (branch,) = finish(brancher.decode(seq, row, [start], options, lambda _: False))
+
+    assert branch.out.data.startswith(bytes(space))
+    assert branch.out.ended == "dead-end" or branch.out.data[len(space) :].strip()
+
+
+def test_a_branch_whose_lead_is_unlikely_ends_at_once() -> None:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _, _ = finish(extend(RUNTIME, seq, [1, 2, 3]))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    start = Start((), b"two bytes")
+    (branch,) = finish(
+        brancher.decode(seq, row, [start], DecodeOptions(), lambda _: False)
+    )
+
+    assert (branch.out.ended, branch.out.tokens) == ("dead-end", [])
