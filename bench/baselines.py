@@ -51,9 +51,7 @@ class Greedy:
         """Continue a prompt to the end of its line."""
         began = time.perf_counter()
         tokens = laid.tokens
-        common = _common(self._held, tokens) if self._reuse else 0
-        # One token is always computed: its logits are wanted.
-        common = min(common, len(tokens) - 1)
+        common = num_reused(self._held, tokens) if self._reuse else 0
         row = self._prefill(tokens, common)
         first = time.perf_counter()
         text, generated = self._decode(row, laid.need)
@@ -174,10 +172,14 @@ class BaselineTarget:
         return {}
 
 
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
+def num_reused(held: Sequence[int], tokens: Sequence[int]) -> int:
+    """How many leading tokens of a prompt a sequence that holds `held` saves.
+
+    One token is always computed: its logits are wanted.
+    """
     count = 0
-    for one, other in zip(left, right, strict=False):
+    for one, other in zip(held, tokens, strict=False):
         if one != other:
             break
         count += 1
-    return count
+    return min(count, len(tokens) - 1)

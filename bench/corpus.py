@@ -7,12 +7,15 @@ not share the cutting rule of the program it measures.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from codekv.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from random import Random
 
@@ -35,6 +38,21 @@ LANGUAGES = {
 SKIPPED_FOLDERS = frozenset(
     {"node_modules", "build", "dist", "out", "target", "vendor", "__pycache__", "venv"}
 )
+PROJECT_MARKS = (
+    ".git",
+    "LICENSE*",
+    "PKG-INFO",
+    "pyproject.toml",
+    "setup.py",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle*",
+    "CMakeLists.txt",
+)
+"""What lies at the top of a repository or of an unpacked package."""
+
 SMALLEST, LARGEST = 2_000, 120_000
 LONGEST_LINE = 400
 
@@ -76,7 +94,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file: its bytes with line feeds, its lines and its outermost functions."""
+    """One file: its bytes with line feeds, its lines and its outermost functions.
+
+    `repository` names the package that it comes from.
+    """
 
     uri: str
     name: str
@@ -84,6 +105,7 @@ class SourceFile:
     data: bytes
     lines: tuple[Line, ...]
     functions: tuple[Function, ...]
+    repository: str = ""
 
     def is_code(self, index: int) -> bool:
         """Whether a line has code on it, going by its first character."""
@@ -96,7 +118,9 @@ class SourceFile:
         return re.match(pattern, self.lines[index].text) is not None
 
 
-def make_file(uri: str, name: str, language: str, data: bytes) -> SourceFile:
+def make_file(
+    uri: str, name: str, language: str, data: bytes, repository: str = ""
+) -> SourceFile:
     """Cut bytes into lines and functions."""
     plain = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines, start = [], 0
@@ -104,7 +128,7 @@ def make_file(uri: str, name: str, language: str, data: bytes) -> SourceFile:
         lines.append(Line(start, start + len(text), text))
         start += len(text) + 1
     functions = _functions(lines, language)
-    return SourceFile(uri, name, language, plain, tuple(lines), functions)
+    return SourceFile(uri, name, language, plain, tuple(lines), functions, repository)
 
 
 def load(root: Path) -> tuple[SourceFile, ...]:
@@ -121,7 +145,14 @@ def load(root: Path) -> tuple[SourceFile, ...]:
         )
     paths = [root] if root.is_file() else sorted(root.rglob("*"))
     base = root.parent if root.is_file() else root
-    files = [file for path in paths if (file := _read(path, base)) is not None]
+    # A project's own folders are parts of it, whatever lies in them.
+    folders = () if _is_project(base) else base.iterdir()
+    projects = frozenset(f.name for f in folders if f.is_dir() and _is_project(f))
+    files = [
+        file
+        for path in paths
+        if (file := _read(path, base, _repository(path, base, projects))) is not None
+    ]
     if not files:
         known = " ".join(sorted(LANGUAGES))
         raise UsageError(
@@ -130,16 +161,41 @@ def load(root: Path) -> tuple[SourceFile, ...]:
     return tuple(files)
 
 
+def by_repository(
+    files: Iterable[SourceFile],
+) -> dict[str, tuple[SourceFile, ...]]:
+    """Files by the package they come from, in order of first appearance."""
+    groups: dict[str, list[SourceFile]] = defaultdict(list)
+    for file in files:
+        groups[file.repository].append(file)
+    return {name: tuple(group) for name, group in groups.items()}
+
+
 def sample(
     files: tuple[SourceFile, ...], limit: int, rng: Random
 ) -> tuple[SourceFile, ...]:
-    """Choose at most `limit` files, larger ones more often (they have more to edit)."""
+    """Choose at most `limit` files, as many from each repository as from the others.
+
+    Within one, larger files are chosen more often (they have more to edit).
+    """
     keyed = [(rng.random() ** (1.0 / len(file.data)), file) for file in files]
     keyed.sort(key=lambda pair: (-pair[0], pair[1].name))
-    return tuple(file for _, file in keyed[:limit])
+    turns = zip_longest(*by_repository(file for _, file in keyed).values())
+    dealt = [file for file in chain.from_iterable(turns) if file is not None]
+    return tuple(dealt[:limit])
 
 
-def _read(path: Path, base: Path) -> SourceFile | None:
+def _is_project(folder: Path) -> bool:
+    return any(next(folder.glob(mark), None) for mark in PROJECT_MARKS)
+
+
+def _repository(path: Path, base: Path, projects: frozenset[str]) -> str:
+    """The folder under the root that is a project of its own, or the root."""
+    top = path.relative_to(base).parts[0]
+    return top if top in projects else base.name
+
+
+def _read(path: Path, base: Path, repository: str) -> SourceFile | None:
     language = LANGUAGES.get(path.suffix.lower())
     if language is None or not path.is_file():
         return None
@@ -157,7 +213,8 @@ def _read(path: Path, base: Path) -> SourceFile | None:
         return None
     name = "/".join(parts)
     # The uri must not depend on where the folder lies, or digests would.
-    return make_file(f"file:///bench/{base.name}/{name}", name, language, data)
+    uri = f"file:///bench/{base.name}/{name}"
+    return make_file(uri, name, language, data, repository)
 
 
 def _functions(lines: list[Line], language: str) -> tuple[Function, ...]:

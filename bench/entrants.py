@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.baselines import Greedy
+    from bench.counting import Counter
     from bench.layouts import Layout
     from bench.target import Target
     from codekv.config import Config
@@ -55,21 +56,41 @@ class Shared:
         self.speed: dict[str, Any] = {}
         self.model: dict[str, Any] = {"name": config.model.name}
 
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer, loaded without its weights."""
+        if self._tokenizer is None:
+            from codekv.model.resolve import resolve_model
+            from codekv.tokens.tokenizer import load_tokenizer
+
+            config = self._config.model
+            folder = resolve_model(config, pull=False).folder
+            self._tokenizer = load_tokenizer(folder, config.fim)
+        return self._tokenizer
+
+    def counters(self, names: Sequence[str]) -> dict[str, Counter]:
+        """What counts the tokens of baselines, by name."""
+        from bench.counting import Counter
+        from bench.layouts import Anchored, Plugin
+
+        made = {}
+        for name in names:
+            kind = Plugin if name == PLUGIN else Anchored
+            layout = kind(self.tokenizer, self._config)
+            made[name] = Counter(layout, reuse=name != FRESH)
+        return made
+
     def prefix(self) -> tuple[Layout, Greedy]:
         """Our prompt, with nothing but common-prefix reuse."""
         from bench.layouts import Anchored
 
-        greedy = self._greedy()
-        assert self._tokenizer is not None
-        return Anchored(self._tokenizer, self._config), greedy
+        return Anchored(self.tokenizer, self._config), self._greedy()
 
     def plugin(self) -> tuple[Layout, Greedy]:
         """The prompt of today's plugins, with common-prefix reuse."""
         from bench.layouts import Plugin
 
-        greedy = self._greedy()
-        assert self._tokenizer is not None
-        return Plugin(self._tokenizer, self._config), greedy
+        return Plugin(self.tokenizer, self._config), self._greedy()
 
     def describe(self) -> dict[str, Any]:
         """The model's facts; those of the store alone if no baseline loaded it."""
@@ -83,19 +104,16 @@ class Shared:
         if self._runtime is None:
             self._load()
         assert self._runtime is not None
-        assert self._tokenizer is not None
         limit = self._config.completion.max_tokens
-        return Greedy(self._runtime, self._tokenizer, limit, reuse=True)
+        return Greedy(self._runtime, self.tokenizer, limit, reuse=True)
 
     def _load(self) -> None:
         from bench.speed import measure
         from codekv.model.loader import load_runtime
         from codekv.model.resolve import resolve_model
-        from codekv.tokens.tokenizer import load_tokenizer
 
         config = self._config.model
         resolved = resolve_model(config, pull=False)
-        self._tokenizer = load_tokenizer(resolved.folder, config.fim)
         self._runtime = load_runtime(resolved.folder, config)
         self.speed = measure(self._runtime, resolved.folder)
         spec = self._runtime.spec

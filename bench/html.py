@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from bench import plots
-from bench.table import speed_line
+from bench.table import baselines_by_trace, requests, same, speed_line, timed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,8 @@ def _tiles(report: Mapping[str, Any]) -> str:
         ]
         for base in report["baselines"]:
             rows = {row["name"]: row for row in base["traces"]}
-            if base["name"] == "plugin-layout" and name in rows:
+            row = rows.get(name, {})
+            if base["name"] == "plugin-layout" and row.get("timed"):
                 value = rows[name]["latency_ms"]["p50"]
                 tiles.append((f"{value:.0f} ms", f"{base['name']}, {name}"))
     if report["hit_rate"] is not None:
@@ -128,6 +129,7 @@ def _plots(report: Mapping[str, Any]) -> list[str]:
         ("Latency", "One dot per request.", marks, plots.latency),
         ("Beside other ways", "Median latency.", targets, plots.against),
         ("Tokens computed", "In the order of the run.", [], plots.computed),
+        ("Computed share", "Of the context, 95th percentile.", targets, plots.cost),
         ("Where the tokens came from", "Of all requests.", grades, plots.shares),
         ("Memory", "Resident, at each request.", [], plots.memory),
     ]
@@ -138,12 +140,9 @@ def _plots(report: Mapping[str, Any]) -> list[str]:
 
 
 def _table(report: Mapping[str, Any]) -> str:
-    head = ["trace", "target", "n", "context", "computed p50", "p95", "max"]
+    head = ["trace", "target", "n (timed)", "context", "computed p50", "p95", "max"]
     head += ["ttft p50", "latency p50", "p95", "p99", "decode p50", "hits", "as fresh"]
-    others = {
-        base["name"]: {row["name"]: row for row in base["traces"]}
-        for base in report["baselines"]
-    }
+    others = baselines_by_trace(report)
     lines = ["".join(f"<th>{name}</th>" for name in head)]
     for row in report["traces"]:
         lines.append(_cells(row["name"], "codekv", row))
@@ -160,19 +159,18 @@ def _table(report: Mapping[str, Any]) -> str:
 
 
 def _cells(name: str, target: str, row: Mapping[str, Any]) -> str:
-    computed, latency = row["tokens_computed"], row["latency_ms"]
-    hits, same = row["hit_rate"], row["same_as_fresh"]
+    computed, hits = row["tokens_computed"], row["hit_rate"]
     values = [
         name,
         target,
-        str(row["requests"]),
+        requests(row),
         f"{row['context_tokens']['p50']:.0f}",
         *(f"{computed[key]:.0f}" for key in ("p50", "p95", "max")),
-        f"{row['ttft_ms']['p50']:.0f}",
-        *(f"{latency[key]:.0f}" for key in ("p50", "p95", "p99")),
-        f"{row['decode_ms']['p50']:.0f}",
+        *timed(row, "ttft_ms", "p50"),
+        *timed(row, "latency_ms", "p50", "p95", "p99"),
+        *timed(row, "decode_ms", "p50"),
         "" if hits is None else f"{hits:.2%}",
-        "" if same is None else f"{same:.0%}",
+        same(row),
     ]
     return "".join(f"<td>{escape(value)}</td>" for value in values)
 

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.compare import load
-from bench.table import speed_line
+from bench.table import (
+    baselines_by_trace,
+    requests,
+    same,
+    share_rows,
+    speed_line,
+    timed,
+)
 from codekv.errors import CodekvError, UsageError
 
 if TYPE_CHECKING:
@@ -33,8 +40,8 @@ This page is written by `python -m bench.markdown` from the reports in `bench/re
 - What is typed is the real text of real packages, typed by a script. People pause, delete and look around more. `--pace max` leaves no pauses, so idle work has only the moments in which a person would read (after opening a file, after coming back).
 - Shortcuts that answer without the model (typing along a known answer, guesses made ahead) are off here, and answers end with their line, so that every request costs what the model costs. `--as-used` turns all of it on.
 - `fresh` is the same service with everything forgotten before each request, no budget and no idle work. `common-prefix` is our prompt with what every server does: one sequence, reuse of the common prefix. `plugin-layout` is the prompt of llama.vim (current line before the suffix, 256 lines above, 64 below) within the same token window, with the same reuse. The last two run on the same runtime and weights, greedy, one line; they do not draft, the service does, so compare *ttft* for the cache alone and *latency* for what a user waits.
-- Baselines replay the first episodes of each trace, `fresh` a sample of its requests; `n` says how many.
-- *as fresh* is the share of sampled requests whose text equals that of the fresh run.
+- The tokens of every request are counted for every target. Baselines take seconds for an answer, so only a sample of theirs is timed: `n (timed)` gives both numbers where they differ. A baseline's count takes the tokens of its answers as dropped, so it is too high by at most the tokens that it generated and that were then typed.
+- *as fresh* is the share of sampled requests whose text equals that of the fresh run, and of how many.
 - A failed idea is a result too: they are in [docs/log.md](docs/log.md).
 
 ## Do it yourself
@@ -57,6 +64,7 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     for name, report in reports.items():
         parts.append(
             f"## {name}\n\n{_about(report)}\n\n{_claims(report)}{_table(report)}"
+            f"\n{_shares(report)}"
         )
     return "\n".join(parts)
 
@@ -137,7 +145,7 @@ def _claims(report: Mapping[str, Any]) -> str:
     lines = []
     for row in report["traces"]:
         other = others.get(row["name"])
-        if other is None or row["name"] != "type-line":
+        if not (other and other.get("timed", 1)) or row["name"] != "type-line":
             continue
         first = other["ttft_ms"]["p50"] / max(row["ttft_ms"]["p50"], 0.01)
         whole = other["latency_ms"]["p50"] / max(row["latency_ms"]["p50"], 0.01)
@@ -152,14 +160,11 @@ def _claims(report: Mapping[str, Any]) -> str:
 
 def _table(report: Mapping[str, Any]) -> str:
     head = (
-        "| trace | target | n | context | computed p50 | p95 | max | ttft p50 | p95 "
-        "| latency p50 | p95 | p99 | decode p50 | hits | as fresh |"
+        "| trace | target | n (timed) | context | computed p50 | p95 | max "
+        "| ttft p50 | p95 | latency p50 | p95 | p99 | decode p50 | hits | as fresh |"
     )
     lines = [head, "| --- | --- |" + " ---: |" * 13]
-    others = {
-        base["name"]: {row["name"]: row for row in base["traces"]}
-        for base in report["baselines"]
-    }
+    others = baselines_by_trace(report)
     for row in report["traces"]:
         lines.append(_row(f"**{row['name']}**", "codekv", row))
         lines += [
@@ -170,20 +175,31 @@ def _table(report: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _shares(report: Mapping[str, Any]) -> str:
+    names, rows = share_rows(report)
+    lines = [
+        "Share of the context computed before the answer, p50 / p95 of all requests:",
+        "",
+        f"| trace | {' | '.join(names)} |",
+        "| --- |" + " ---: |" * len(names),
+        *(f"| {trace} | {' | '.join(cells)} |" for trace, cells in rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def _row(name: str, target: str, row: Mapping[str, Any]) -> str:
-    computed, latency, ttft = row["tokens_computed"], row["latency_ms"], row["ttft_ms"]
-    hits, same = row["hit_rate"], row["same_as_fresh"]
+    computed, hits = row["tokens_computed"], row["hit_rate"]
     values = [
         name,
         target,
-        str(row["requests"]),
+        requests(row),
         f"{row['context_tokens']['p50']:.0f}",
         *(f"{computed[key]:.0f}" for key in ("p50", "p95", "max")),
-        *(f"{ttft[key]:.0f}" for key in ("p50", "p95")),
-        *(f"{latency[key]:.0f}" for key in ("p50", "p95", "p99")),
-        f"{row['decode_ms']['p50']:.0f}",
+        *timed(row, "ttft_ms", "p50", "p95"),
+        *timed(row, "latency_ms", "p50", "p95", "p99"),
+        *timed(row, "decode_ms", "p50"),
         "" if hits is None else f"{hits:.1%}",
-        "" if same is None else f"{same:.0%}",
+        same(row),
     ]
     return "| " + " | ".join(values) + " |"
 

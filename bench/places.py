@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.summary import ARRIVE
-from bench.trace import Script
+from bench.trace import ARRIVE, Script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The five plots of a report, drawn from its JSON alone."""
+"""The plots of a report, drawn from its JSON alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.svg import Canvas, Scale, short
+from bench.table import baselines_by_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 WIDTH = 960
 LEFT = 190
@@ -88,33 +89,58 @@ def shares(report: Mapping[str, Any]) -> str:
 
 def against(report: Mapping[str, Any]) -> str:
     """Median latency of every target, trace by trace."""
+    return _bars(
+        report,
+        "median latency by trace and target",
+        "ms, median",
+        lambda row: row["latency_ms"]["p50"] if row.get("timed") else None,
+    )
+
+
+def cost(report: Mapping[str, Any]) -> str:
+    """What share of the context every target computes, trace by trace."""
+    return _bars(
+        report,
+        "computed share of the context by trace and target",
+        "% of the context, 95th percentile",
+        lambda row: 100 * row["computed_share"]["p95"],
+    )
+
+
+def _bars(
+    report: Mapping[str, Any],
+    title: str,
+    unit: str,
+    value_of: Callable[[Mapping[str, Any]], float | None],
+) -> str:
+    """A bar per trace and target; none where there is no value."""
     targets = {"codekv": {row["name"]: row for row in report["traces"]}}
-    for base in report["baselines"]:
-        targets[base["name"]] = {row["name"]: row for row in base["traces"]}
+    targets |= baselines_by_trace(report)
     names = [row["name"] for row in report["traces"]]
+    values = {
+        (name, target): value
+        for target, rows in targets.items()
+        for name in names
+        if name in rows and (value := value_of(rows[name])) is not None
+    }
     bar, gap = 11, 12
     group = bar * len(targets) + gap
     height = TOP + group * len(names) + FOOT
-    canvas = Canvas(WIDTH, height, "median latency by trace and target")
-    high = max(
-        [row["latency_ms"]["p50"] for rows in targets.values() for row in rows.values()]
-        or [1.0]
-    )
-    scale = Scale(0, high * 1.12, LEFT, WIDTH - RIGHT)
-    canvas.axis_x(scale, TOP, height - FOOT, "ms, median")
+    canvas = Canvas(WIDTH, height, title)
+    scale = Scale(0, max([*values.values(), 1.0]) * 1.12, LEFT, WIDTH - RIGHT)
+    canvas.axis_x(scale, TOP, height - FOOT, unit)
     for index, name in enumerate(names):
         top = TOP + group * index + gap / 2
         canvas.text((LEFT - 10, top + bar * len(targets) / 2 + 4), name, "end")
-        for place, (target, rows) in enumerate(targets.items()):
-            if name not in rows:
+        for place, target in enumerate(targets):
+            value = values.get((name, target))
+            if value is None:
                 continue
-            value = rows[name]["latency_ms"]["p50"]
             y = top + bar * place
-            title = f"{target}: {value:.0f} ms"
-            canvas.rect(
-                (LEFT, y, scale(value) - LEFT, bar - 2), f"target{place}", title
-            )
-            canvas.text((scale(value) + 4, y + bar - 2), short(round(value)), "tick")
+            box = (LEFT, y, scale(value) - LEFT, bar - 2)
+            canvas.rect(box, f"target{place}", f"{target}: {value:.3g}")
+            shown = short(round(value) if value >= 1 else round(value, 2))
+            canvas.text((scale(value) + 4, y + bar - 2), shown, "tick")
     return canvas.render()
 
 

@@ -6,6 +6,7 @@ The clock stands around `Target.ask` alone. Knows nothing of models or statistic
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -13,8 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import psutil
 
 from bench.sample import make_sample
-from bench.summary import ARRIVE
-from bench.trace import Ask, Edit, Focus, Open, Pause, Restart, Settle
+from bench.trace import ARRIVE, Ask, Edit, Focus, Open, Pause, Restart, Settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ class Plan:
     Attributes:
         name: The target's name in the journal and in reports.
         pace: Whether to wait between keystrokes as a person does.
-        max_asks: Stop a trace after the episode in which so many questions were
-            asked; None for all.
+        max_asks: Replay only as many episodes, spread over the trace, as hold so
+            many questions; None for all.
         settle: Upper limit of seconds for the reading steps of a trace.
     """
 
@@ -89,19 +89,17 @@ class Replay:
         With `every`, only every so many questions are asked, which is enough for
         targets that remember nothing.
         """
-        plan, asked = self._plan, 0
+        plan = self._plan
         self._asks = 0
-        self._progress.trace(plan.name, trace.name, len(trace.episodes))
+        episodes = spread(trace.episodes, plan.max_asks)
+        self._progress.trace(plan.name, trace.name, len(episodes))
         samples: list[Sample] = []
-        for episode in trace.episodes:
-            if plan.max_asks is not None and asked >= plan.max_asks:
-                break
+        for episode in episodes:
             key = (plan.name, f"{trace.name} {trace.digest}", episode.name)
             done = self._journal.get(key)
             if done is None:
                 done = await self._episode(episode, every)
                 self._journal.add(key, done)
-            asked += len(done)
             self._asks += sum(
                 isinstance(step, Ask) and step.label != ARRIVE for step in episode.steps
             )
@@ -160,3 +158,12 @@ class Replay:
         rss = psutil.Process(pid).memory_info().rss / 2**20 if pid else 0.0
         place = (episode.name, index, step.label)
         return make_sample(place, at_s, latency, answer, rss)
+
+
+def spread(episodes: Sequence[Episode], asks: int | None) -> Sequence[Episode]:
+    """Choose evenly from all episodes as many as hold about so many questions."""
+    total = sum(episode.num_asks for episode in episodes)
+    if asks is None or asks >= total:
+        return episodes
+    count = max(1, math.ceil(asks * len(episodes) / total))
+    return [episodes[index * len(episodes) // count] for index in range(count)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bench.run import FRESH, MAIN
@@ -31,19 +32,14 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
     twin = result.samples.get(FRESH, {})
     rows = [
         trace_summary(name, samples, twin.get(name, ()))
+        | {"repositories": _repositories(result, name)}
         for name, samples in result.samples.get(MAIN, {}).items()
         if samples
     ]
+    names = [row["name"] for row in rows]
     baselines = [
-        {
-            "name": name,
-            "traces": [
-                trace_summary(trace, samples)
-                for trace, samples in played.items()
-                if samples
-            ],
-        }
-        for name, played in result.samples.items()
+        {"name": name, "traces": _baseline(result, name, names)}
+        for name in dict.fromkeys((*result.samples, *result.counted))
         if name != MAIN
     ]
     return {
@@ -86,6 +82,25 @@ def notes(
         "The latency budget cut codekv's context below that of the baselines in "
         f"{', '.join(short)}: compare with --budget 60000, or on an idle machine."
     ]
+
+
+def _baseline(result: Result, name: str, traces: Sequence[str]) -> list[dict[str, Any]]:
+    """A baseline's rows: timings of what it was asked, tokens of everything."""
+    played, counted = result.samples.get(name, {}), result.counted.get(name, {})
+    return [
+        trace_summary(trace, played.get(trace, ()), counted=counted.get(trace, ()))
+        for trace in traces
+        if played.get(trace) or counted.get(trace)
+    ]
+
+
+def _repositories(result: Result, name: str) -> dict[str, int]:
+    """How many requests each repository has in a trace."""
+    counts: Counter[str] = Counter()
+    for trace in result.traces:
+        for episode in trace.episodes if trace.name == name else ():
+            counts[episode.repository] += episode.num_counted
+    return dict(counts.most_common())
 
 
 def _memory(result: Result) -> list[float]:

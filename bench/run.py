@@ -20,10 +20,11 @@ from codekv.config import cache_dir, cache_dir_at
 from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from bench.counting import Counted
     from bench.replay import Pace, Progress
     from bench.sample import Journal, Sample
     from bench.target import Target
@@ -44,6 +45,7 @@ class Options:
         names: Traces, in order; all where empty.
         files: At most so many files are edited.
         episodes: Episodes per trace; None takes the defaults.
+        requests: As many episodes per trace as it takes for so many questions.
         pace: `human` waits between keystrokes.
         quick: A look instead of a measurement.
         baseline_asks: Questions per trace for baselines with memory.
@@ -59,11 +61,14 @@ class Options:
     quick: bool = False
     baseline_asks: int = 9
     fresh_asks: int = 6
+    requests: int | None = None
 
     def num_episodes(self, name: str) -> int:
         """How many episodes a trace gets; `type-line` carries the main claim."""
         if self.episodes is not None:
             return self.episodes
+        if self.requests is not None:
+            return 0
         if self.quick:
             return 2 if name == "type-line" else 1
         return 20 if name == "type-line" else 6
@@ -84,12 +89,14 @@ class Result:
     Attributes:
         partial: The run did not come to its end.
         error: Why, if it was not interrupted.
+        counted: Tokens of every question, by baseline and trace.
         metrics: What the service told about itself at its end.
         ready_s: Seconds of every start of the service.
     """
 
     traces: tuple[Trace, ...]
     samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
+    counted: Mapping[str, Mapping[str, Sequence[Counted]]] = field(default_factory=dict)
     partial: bool = False
     error: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -106,7 +113,13 @@ def plan(options: Options) -> tuple[Trace, ...]:
     files = corpus.sample(corpus.load(options.root), options.files, rng)
     names = options.names or tuple(traces.TRACES)
     built = [
-        traces.build(name, files, options.num_episodes(name), options.seed)
+        traces.build(
+            name,
+            files,
+            options.num_episodes(name),
+            options.seed,
+            options.requests or 0,
+        )
         for name in names
     ]
     return tuple(trace for trace in built if trace.episodes)

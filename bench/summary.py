@@ -9,15 +9,15 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from bench.trace import ARRIVE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bench.counting import Counted
     from bench.sample import Sample
 
 Values = list[float]
-
-ARRIVE = "arrive"
-"""Label of the first answer in a file, which is told apart from all others."""
 
 
 def percentile(values: Iterable[float], share: float) -> float:
@@ -46,42 +46,45 @@ def quartiles(values: Iterable[float]) -> dict[str, float]:
 
 
 def trace_summary(
-    name: str, samples: Sequence[Sample], twin: Sequence[Sample] = ()
+    name: str,
+    samples: Sequence[Sample],
+    twin: Sequence[Sample] = (),
+    counted: Sequence[Counted] = (),
 ) -> dict[str, Any]:
-    """One row of `traces`; `twin` are fresh runs of some of the same questions."""
-    everything = samples
+    """One row of `traces`.
+
+    Args:
+        name: The trace's.
+        samples: What was measured.
+        twin: Fresh runs of some of the same questions.
+        counted: The tokens of every question, where only some of them were asked.
+    """
+    everything, every_cost = samples, counted or samples
     samples = [sample for sample in samples if sample.label != ARRIVE]
     model = [sample for sample in samples if sample.context]
-    context = sum(sample.context for sample in model)
-    computed = sum(sample.computed for sample in model)
-    shares = [s.computed / s.context for s in model if s.context]
+    requests = sum(cost.label != ARRIVE for cost in every_cost)
     row: dict[str, Any] = {
         "name": name,
-        "requests": len(samples),
-        "context_tokens": spread((s.context for s in model), "p50", "max"),
+        "requests": requests,
+        "counted": requests,
+        "timed": len(samples),
+        **_tokens([cost for cost in every_cost if cost.label != ARRIVE]),
         "latency_ms": spread((s.latency for s in samples), "p50", "p95", "p99", "max")
         | quartiles(s.latency for s in samples),
         "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
         "prefill_ms": spread((s.prefill for s in model), "p50", "p95"),
         "decode_ms": spread((s.decode for s in model), "p50", "p95"),
-        "tokens_computed": spread((s.computed for s in model), "p50", "p95", "max"),
-        "computed_share": {
-            "p50": round(percentile(shares, 0.5), 5),
-            "p95": round(percentile(shares, 0.95), 5),
-        },
         "tokens_generated": spread((s.generated for s in model), "p50", "p95"),
         "decode_ms_per_step": round(_per_step(model), 2),
-        "hit_rate": round(1 - computed / context, 5) if context else None,
-        "grades": {
-            grade: sum(getattr(s, grade) for s in model)
-            for grade in ("exact", "restored", "moved", "computed")
-        },
         "offered": round(_mean(bool(s.text) for s in samples), 4),
         "sources": dict(Counter(map(_source, samples)).most_common()),
         "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
         "labels": {
-            label: _label([s for s in everything if s.label == label])
-            for label in dict.fromkeys(s.label for s in everything)
+            label: _label(
+                [s for s in everything if s.label == label],
+                [cost for cost in every_cost if cost.label == label],
+            )
+            for label in dict.fromkeys(cost.label for cost in every_cost)
         },
         "same_as_fresh": None,
         "compared_with_fresh": 0,
@@ -116,13 +119,37 @@ def overall_hit_rate(rows: Iterable[dict[str, Any]]) -> float | None:
     return round(1 - grades["computed"] / total, 5) if total else None
 
 
-def _label(samples: Sequence[Sample]) -> dict[str, Any]:
-    model = [sample for sample in samples if sample.context]
+def _tokens(costs: Sequence[Sample | Counted]) -> dict[str, Any]:
+    """What became of the prompts' tokens, of requests that needed the model."""
+    costs = [cost for cost in costs if cost.context]
+    context = sum(cost.context for cost in costs)
+    computed = sum(cost.computed for cost in costs)
+    shares = [cost.computed / cost.context for cost in costs]
     return {
-        "requests": len(samples),
+        "context_tokens": spread((c.context for c in costs), "p50", "max"),
+        "tokens_computed": spread((c.computed for c in costs), "p50", "p95", "max"),
+        "computed_share": {
+            "p50": round(percentile(shares, 0.5), 5),
+            "p95": round(percentile(shares, 0.95), 5),
+        },
+        "hit_rate": round(1 - computed / context, 5) if context else None,
+        "grades": {
+            grade: sum(getattr(cost, grade) for cost in costs)
+            for grade in ("exact", "restored", "moved", "computed")
+        },
+    }
+
+
+def _label(
+    samples: Sequence[Sample], costs: Sequence[Sample | Counted]
+) -> dict[str, Any]:
+    model = [sample for sample in samples if sample.context]
+    computed = (cost.computed for cost in costs if cost.context)
+    return {
+        "requests": len(costs),
         "latency_ms": spread((s.latency for s in samples), "p50", "p95"),
         "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
-        "tokens_computed": spread((s.computed for s in model), "p50", "p95"),
+        "tokens_computed": spread(computed, "p50", "p95"),
     }
 
 

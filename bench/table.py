@@ -33,6 +33,7 @@ def show(console: Console, report: Mapping[str, Any]) -> None:
     for line in report.get("notes", []):
         console.print(line, style="yellow")
     console.print(_table(report))
+    console.print(_shares(report))
     if speed:
         console.print(speed_line(speed))
     if report["hit_rate"] is not None:
@@ -58,14 +59,11 @@ def _table(report: Mapping[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("trace")
     table.add_column("target")
-    for name in ("n", "context", "computed p50", "p95", "ttft p50", "p95"):
+    for name in ("n (timed)", "context", "computed p50", "p95", "ttft p50", "p95"):
         table.add_column(name, justify="right")
     for name in ("latency p50", "p95", "hits", "as fresh"):
         table.add_column(name, justify="right")
-    others = {
-        base["name"]: {row["name"]: row for row in base["traces"]}
-        for base in report["baselines"]
-    }
+    others = baselines_by_trace(report)
     for row in report["traces"]:
         table.add_row(row["name"], "codekv", *_cells(row), style="bold")
         for name, rows in others.items():
@@ -74,17 +72,79 @@ def _table(report: Mapping[str, Any]) -> Table:
     return table
 
 
+def _shares(report: Mapping[str, Any]) -> Table:
+    """The share of the context that was computed, all targets side by side."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.title, table.title_justify = (
+        "computed share of the context, p50 / p95",
+        "left",
+    )
+    table.add_column("trace")
+    names, rows = share_rows(report)
+    for name in names:
+        table.add_column(Text(name), justify="right")
+    for trace, cells in rows:
+        table.add_row(trace, *cells)
+    return table
+
+
+def baselines_by_trace(
+    report: Mapping[str, Any],
+) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Rows of baselines by the baseline's and the trace's name."""
+    return {
+        base["name"]: {row["name"]: row for row in base["traces"]}
+        for base in report["baselines"]
+    }
+
+
+def share_rows(
+    report: Mapping[str, Any],
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Targets' names; per trace, what share of its context each one computed."""
+    targets = {"codekv": {row["name"]: row for row in report["traces"]}}
+    targets |= baselines_by_trace(report)
+    lines = []
+    for row in report["traces"]:
+        found = [rows.get(row["name"], {}) for rows in targets.values()]
+        shares = [_share(each.get("computed_share")) for each in found]
+        lines.append((row["name"], shares))
+    return list(targets), lines
+
+
+def _share(share: Mapping[str, float] | None) -> str:
+    return "" if share is None else f"{share['p50']:.2%} / {share['p95']:.2%}"
+
+
+def timed(row: Mapping[str, Any], key: str, *shares: str) -> list[str]:
+    """Milliseconds by percentile; blank where tokens were counted but nothing timed."""
+    known = row.get("timed", row["requests"])
+    return [f"{row[key][share]:.0f}" if known else "" for share in shares]
+
+
+def requests(row: Mapping[str, Any]) -> str:
+    """How many requests there were, and how many of them were timed if not all."""
+    total, known = row["requests"], row.get("timed", row["requests"])
+    return str(total) if known == total else f"{total} ({known})"
+
+
+def same(row: Mapping[str, Any]) -> str:
+    """The share of answers equal to a fresh run's, and of how many."""
+    share = row.get("same_as_fresh")
+    return (
+        "" if share is None else f"{share:.0%} of {row.get('compared_with_fresh', 0)}"
+    )
+
+
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    hits, same = row["hit_rate"], row["same_as_fresh"]
+    hits = row["hit_rate"]
     return [
-        str(row["requests"]),
+        requests(row),
         f"{row['context_tokens']['p50']:.0f}",
         f"{row['tokens_computed']['p50']:.0f}",
         f"{row['tokens_computed']['p95']:.0f}",
-        f"{row['ttft_ms']['p50']:.0f}",
-        f"{row['ttft_ms']['p95']:.0f}",
-        f"{row['latency_ms']['p50']:.0f}",
-        f"{row['latency_ms']['p95']:.0f}",
+        *timed(row, "ttft_ms", "p50", "p95"),
+        *timed(row, "latency_ms", "p50", "p95"),
         "" if hits is None else f"{hits:.1%}",
-        "" if same is None else f"{same:.0%}",
+        same(row),
     ]

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from random import Random
 
 
+ARRIVE = "arrive"
+"""Label of the first answer in a file, which is told apart from all others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Open:
     """A document comes up in the editor, and is looked at."""
@@ -78,15 +82,26 @@ Step = Open | Edit | Focus | Ask | Pause | Settle | Restart
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One visit to one place of one file, independent of other episodes."""
+    """One visit to one place of one file, independent of other episodes.
+
+    `repository` names the package of that file; digests do not depend on it.
+    """
 
     name: str
     steps: tuple[Step, ...]
+    repository: str = ""
 
     @property
     def num_asks(self) -> int:
         """How many completions are asked for."""
         return sum(isinstance(step, Ask) for step in self.steps)
+
+    @property
+    def num_counted(self) -> int:
+        """How many of them count; the first answer in a file is told apart."""
+        return sum(
+            isinstance(step, Ask) and step.label != ARRIVE for step in self.steps
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +200,6 @@ class Script:
         text = self._texts[uri].decode()
         self._steps.append(Open(uri, self._languages[uri], text))
 
-    def episode(self, name: str) -> Episode:
+    def episode(self, name: str, repository: str = "") -> Episode:
         """What was written so far."""
-        return Episode(name, tuple(self._steps))
+        return Episode(name, tuple(self._steps), repository)

@@ -10,13 +10,14 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench import disturb
+from bench.corpus import by_repository
 from bench.disturb import BACK, WARM
 from bench.places import Visit, begin, target_in
 from bench.trace import Episode, Script, Trace
 from codekv.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bench.corpus import SourceFile
 
@@ -26,10 +27,29 @@ TYPED = 15
 """Characters typed at each position of `type-line`."""
 
 _ATTEMPTS = 60
+"""Tries at one repository before the next one's turn."""
+
+_MISSES = 4
+"""Episodes in a row without a place before a trace is as long as it can be."""
 
 
-def build(name: str, files: Sequence[SourceFile], episodes: int, seed: int) -> Trace:
-    """Write a trace of up to `episodes` episodes; fewer where the files lack places.
+def build(
+    name: str,
+    files: Sequence[SourceFile],
+    episodes: int,
+    seed: int,
+    requests: int = 0,
+) -> Trace:
+    """Write a trace; shorter where the files lack places.
+
+    The repositories take turns, so that each has about the same number of episodes.
+
+    Args:
+        name: The kind of editing.
+        files: Where it happens.
+        episodes: How many episodes there are,
+        seed: Chooses places.
+        requests: or more of them, until so many questions count.
 
     Raises:
         UsageError: There is no trace of that name.
@@ -37,20 +57,50 @@ def build(name: str, files: Sequence[SourceFile], episodes: int, seed: int) -> T
     generator = TRACES.get(name)
     if generator is None:
         raise UsageError(f"no trace {name!r}; known: {', '.join(TRACES)}")
-    written: list[Episode] = []
-    seen: set[tuple[object, ...]] = set()
-    for number in range(episodes):
-        rng = Random(f"{seed}/{name}/{number}")
-        for _ in range(_ATTEMPTS):
-            script = generator(files, rng)
-            if script is None:
-                continue
-            episode = script.episode(f"{name}/{number}")
-            if episode.steps not in seen:
-                seen.add(episode.steps)
-                written.append(episode)
-                break
-    return Trace(name, tuple(written))
+    writer = _Writer(name, generator, by_repository(files))
+    counted = number = misses = 0
+    while (number < episodes or counted < requests) and misses < _MISSES:
+        episode = writer.write(number, Random(f"{seed}/{name}/{number}"))
+        number += 1
+        if episode is None:
+            misses += 1
+        else:
+            misses = 0
+            counted += episode.num_counted
+    return Trace(name, tuple(writer.written))
+
+
+class _Writer:
+    """Writes different episodes, the repository with the fewest ones first."""
+
+    def __init__(
+        self,
+        name: str,
+        generator: Generator,
+        groups: Mapping[str, Sequence[SourceFile]],
+    ) -> None:
+        self._name = name
+        self._generator = generator
+        self._groups = groups
+        self._counts = dict.fromkeys(groups, 0)
+        self._seen: set[tuple[object, ...]] = set()
+        self.written: list[Episode] = []
+
+    def write(self, number: int, rng: Random) -> Episode | None:
+        """Write an episode in the first repository that has a place for it."""
+        for repository in sorted(self._counts, key=self._counts.__getitem__):
+            files = self._groups[repository]
+            for _ in range(_ATTEMPTS):
+                script = self._generator(files, rng)
+                if script is None:
+                    continue
+                episode = script.episode(f"{self._name}/{number}", repository)
+                if episode.steps not in self._seen:
+                    self._seen.add(episode.steps)
+                    self._counts[repository] += 1
+                    self.written.append(episode)
+                    return episode
+        return None
 
 
 def _type_line(files: Sequence[SourceFile], rng: Random) -> Script | None:

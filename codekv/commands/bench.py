@@ -27,6 +27,7 @@ PLAIN_WIDTH = 150
 @click.option("--trace", "names", multiple=True, help="A trace by name; repeatable.")
 @click.option("--files", default=12, show_default=True, help="Edit at most N files.")
 @click.option("--episodes", type=int, help="Places per trace; defaults by trace.")
+@click.option("--requests", type=int, help="Places for at least N requests per trace.")
 @click.option("--seed", default=1, show_default=True, help="Same seed, same requests.")
 @click.option(
     "--pace",
@@ -116,6 +117,7 @@ def _options(given: dict[str, Any], root: Path) -> Options:
         names=tuple(given["names"]),
         files=given["files"],
         episodes=given["episodes"],
+        requests=given["requests"],
         seed=given["seed"],
         pace=given["pace"],
         quick=quick,
@@ -128,6 +130,7 @@ async def _measure(
     options: Options, config: Config, given: dict[str, Any], console: Any
 ) -> dict[str, Any]:
     from bench import host
+    from bench.counting import count_all
     from bench.entrants import BASELINES, Shared, line_up, lsp_entrant, measured
     from bench.progress import RichProgress
     from bench.report import report
@@ -154,6 +157,7 @@ async def _measure(
     facts = host.facts()
     with RichProgress(console) as progress, private_store(run):
         result = await execute(options, built, entrants, journal, progress)
+    result.counted = count_all(built, shared.counters(names))
     about = {
         "host": facts,
         "model": shared.describe(),

@@ -2,9 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import traces
+from bench import corpus, traces
 from bench.baselines import BaselineTarget, Greedy, is_line
+from bench.counting import Counter, count_all
 from bench.layouts import Anchored, Laid, Plugin, surroundings
+from bench.replay import Plan, Replay
+from bench.sample import Journal
 from bench.trace import Ask, Edit, Open
 from codekv.config import Config
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer, TinyRuntime
@@ -25,8 +28,16 @@ def snapshot(data: bytes, version=1):
     return Snapshot("file:///a.py", version, "python", data)
 
 
-def greedy(*, reuse=True):
-    return Greedy(TinyRuntime(), TOKENIZER, 12, reuse=reuse)
+def greedy(*, reuse=True, limit=12):
+    return Greedy(TinyRuntime(), TOKENIZER, limit, reuse=reuse)
+
+
+class Silent:
+    def trace(self, target, name, episodes):
+        pass
+
+    def episode(self, samples):
+        pass
 
 
 def test_plugin_layout_is_lines_above_line_and_lines_below():
@@ -142,3 +153,39 @@ def test_the_service_prompt_grows_at_its_end_while_one_types():
     model.answer(first)
     assert model.answer(second).tokens.computed <= 4
     assert second.tokens[-1] != MID
+
+
+async def counted_and_real(name, make, limit):
+    """Counts of a trace, and what a real baseline computed on the tiny runtime."""
+    trace = traces.build(name, corpus.load(SAMPLE.parents[1]), 2, seed=1)
+    settings = config(suffix_tokens=40)
+    target = BaselineTarget(lambda: (make(TOKENIZER, settings), greedy(limit=limit)))
+    async with Replay(target, Plan("real"), Journal(None, "r"), Silent()) as replay:
+        samples = await replay.play(trace)
+    counted = Counter(make(TOKENIZER, settings), reuse=True).count(trace)
+    assert [row.label for row in counted] == [sample.label for sample in samples]
+    assert [row.context for row in counted] == [sample.context for sample in samples]
+    return counted, samples
+
+
+@pytest.mark.parametrize("name", ["type-line", "edit-above", "jump", "restart"])
+@pytest.mark.parametrize("make", [Anchored, Plugin])
+async def test_counted_tokens_are_those_that_a_baseline_computes(name, make):
+    counted, samples = await counted_and_real(name, make, limit=0)
+    assert [row.computed for row in counted] == [s.computed for s in samples]
+    assert [row.exact for row in counted] == [s.exact for s in samples]
+
+
+async def test_counts_are_too_high_by_no_more_than_an_answer():
+    limit = 3
+    counted, samples = await counted_and_real("type-line", Anchored, limit)
+    for row, sample in zip(counted, samples, strict=True):
+        assert 0 <= row.computed - sample.computed <= limit
+
+
+def test_fresh_counts_whole_contexts():
+    trace = traces.build("jump", corpus.load(SAMPLE.parents[1]), 1, seed=1)
+    counter = Counter(Anchored(TOKENIZER, config()), reuse=False)
+    rows = count_all([trace], {"fresh": counter})["fresh"]["jump"]
+    assert len(rows) == trace.num_asks
+    assert all(row.computed == row.context for row in rows)

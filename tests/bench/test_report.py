@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from bench import compare, html, run, summary, table, traces
+from bench import compare, html, markdown, run, summary, table, traces
+from bench.counting import Counted
 from bench.progress import RichProgress
 from bench.report import SCHEMA, notes, report
 from bench.run import Entrant, Options
@@ -19,6 +20,7 @@ from bench.target import ServiceTarget
 from codekv.completion.api import Completion, Item, Source, Timing, TokenCounts
 from codekv.config import Config
 from codekv.errors import CodekvError, UsageError
+from codekv.testing.model import ByteTokenizer
 from codekv.testing.service import Script, ScriptedService
 
 SAMPLES = Path(traces.__file__).parent / "samples"
@@ -101,7 +103,9 @@ def test_report_has_the_documented_names(made):
     assert set(made) >= {"host", "model", "speed", "traces", "baselines", "monitor"}
     row = made["traces"][0]
     assert row["name"] == "type-line"
-    assert row["requests"] == 30
+    assert row["requests"] == row["counted"] == row["timed"] == 30
+    assert sum(row["repositories"].values()) == 30
+    assert len(row["repositories"]) == 2
     assert set(row["latency_ms"]) >= {"p50", "p95", "p99", "max"}
     assert set(row["ttft_ms"]) == set(row["decode_ms"]) == {"p50", "p95"}
     assert row["tokens_computed"] == {"p50": 2, "p95": 2, "max": 2}
@@ -139,6 +143,30 @@ def test_fresh_is_asked_for_a_sample_and_compared(made):
     ]
     other = report(executed(entrants), ABOUT)
     assert other["traces"][0]["same_as_fresh"] == 0.0
+
+
+def test_tokens_of_baselines_are_counted_for_every_request_and_times_sampled():
+    result = executed([Entrant("codekv", lambda: Known(2))])
+    result.samples["plugin-layout"] = {"jump": result.samples["codekv"]["jump"][:3]}
+    counted = [Counted("arrive", 500, 500), *[Counted("type", 1000, 400)] * 30]
+    result.counted = {"plugin-layout": {"type-line": counted, "jump": counted}}
+    made = report(result, ABOUT)
+    (base,) = made["baselines"]
+    assert [row["name"] for row in base["traces"]] == ["type-line", "jump"]
+    for row, timed in zip(base["traces"], (0, 3), strict=True):
+        assert row["requests"] == row["counted"] == 30
+        assert row["timed"] == timed
+        assert row["computed_share"] == {"p50": 0.4, "p95": 0.4}
+        assert row["tokens_computed"]["max"] == 400
+        assert row["hit_rate"] == 0.6
+        assert row["labels"]["arrive"]["requests"] == 1
+    names, rows = table.share_rows(made)
+    assert names == ["codekv", "plugin-layout"]
+    assert rows[0] == ("type-line", ["0.20% / 0.20%", "40.00% / 40.00%"])
+    assert table.requests(base["traces"][1]) == "30 (3)"
+    assert table.timed(base["traces"][0], "latency_ms", "p50") == [""]
+    assert "<svg" in html.render(made)
+    assert "40.00% / 40.00%" in markdown.page({"m": made})
 
 
 def test_no_twin_means_no_claim():
@@ -225,7 +253,7 @@ def test_page_is_whole_and_asks_nothing_of_the_network(made):
     collector.feed(page)
     assert collector.open == []
     assert collector.links == []
-    assert collector.tags.count("svg") == 5
+    assert collector.tags.count("svg") == 6
     assert "script" not in collector.tags
     assert not re.search(r"https?://|url\(|@import", page)
     assert "a processor &lt;fast&gt;" in page
@@ -310,6 +338,7 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "bench.entrants._service", lambda config: ScriptedService(Script(), config)
     )
+    monkeypatch.setattr("bench.entrants.Shared.tokenizer", ByteTokenizer())
 
 
 def test_command_writes_json_and_page(tmp_path, scripted):
@@ -321,6 +350,9 @@ def test_command_writes_json_and_page(tmp_path, scripted):
     assert done.exit_code == 0
     made = json.loads((tmp_path / "r.json").read_text())
     assert made["traces"][0]["name"] == "jump"
+    (fresh,) = made["baselines"]
+    assert fresh["traces"][0]["counted"] == made["traces"][0]["requests"]
+    assert fresh["traces"][0]["computed_share"] == {"p50": 1.0, "p95": 1.0}
     assert (
         made["digests"]["jump"]
         == run.plan(Options(SAMPLES, ("jump",), episodes=2))[0].digest

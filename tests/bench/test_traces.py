@@ -1,4 +1,5 @@
 import os
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -6,7 +7,7 @@ import pytest
 
 from bench import corpus, disturb, traces
 from bench.places import DEEP, strokes_from
-from bench.replay import Plan, Replay
+from bench.replay import Plan, Replay, spread
 from bench.sample import Journal, Sample
 from bench.target import Documents
 from bench.trace import Ask, Edit, Open, Restart, Trace
@@ -119,6 +120,49 @@ def test_restart_keeps_the_text():
     for (label, data), (after, reopened) in zip(asks, asks[1:], strict=False):
         if (label, after) == ("warm", "restart"):
             assert data == reopened
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wanted_number_of_requests_is_reached_without_arrivals(name):
+    trace = traces.build(name, FILES, 0, seed=1, requests=25)
+    counted = [episode.num_counted for episode in trace.episodes]
+    assert sum(counted) >= 25
+    assert sum(counted[:-1]) < 25
+    assert (
+        traces.build(name, FILES, 0, 1, requests=10).episodes
+        == trace.episodes[: len(traces.build(name, FILES, 0, 1, requests=10).episodes)]
+    )
+
+
+def project(root: Path, name: str, files: int) -> None:
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text("")
+    for index in range(files):
+        code = f"def f{index}(x):\n    return {name}(x, {index})\n\n\n" * 150
+        (folder / f"m{index}.py").write_text(code)
+
+
+def test_repositories_take_turns(tmp_path):
+    for name, files in (("big", 9), ("small", 1), ("middle", 3)):
+        project(tmp_path, name, files)
+    files = corpus.sample(corpus.load(tmp_path), 6, Random(1))
+    sizes = {name: len(group) for name, group in corpus.by_repository(files).items()}
+    assert sizes["small"] == 1
+    assert {sizes["big"], sizes["middle"]} == {2, 3}
+    trace = traces.build("type-line", files, 9, seed=1)
+    counts = Counter(episode.repository for episode in trace.episodes)
+    assert counts == {"big": 3, "small": 3, "middle": 3}
+    # A trace that one of them has no place for goes on in the others.
+    switch = traces.build("switch-file-and-back", files, 6, seed=1)
+    counts = Counter(episode.repository for episode in switch.episodes)
+    assert counts == {"big": 3, "middle": 3}
+
+
+def test_folders_of_a_project_are_not_repositories(tmp_path):
+    project(tmp_path, "tests", 1)
+    (tmp_path / "pyproject.toml").write_text("")
+    assert {f.repository for f in corpus.load(tmp_path)} == {tmp_path.name}
 
 
 def test_unknown_trace_is_named_with_the_known_ones():
@@ -281,6 +325,15 @@ async def test_a_resumed_replay_asks_only_what_is_missing(tmp_path):
     idle = Recorder()
     await play(idle, Plan("codekv"), Journal(path, "r"), ["jump"])
     assert idle.calls == []
+
+
+@pytest.mark.parametrize(("asks", "chosen"), [(None, 8), (1, 1), (17, 2), (999, 8)])
+def test_a_sample_of_episodes_is_spread_over_the_trace(asks, chosen):
+    episodes = traces.build("type-line", FILES, 8, seed=1).episodes
+    found = spread(episodes, asks)
+    assert len(found) == chosen
+    if chosen == 2:
+        assert found == [episodes[0], episodes[4]]
 
 
 async def test_targets_without_memory_may_be_asked_every_third_time():
