@@ -15,8 +15,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from bench.calibrate import calibration, confidence
 from bench.sandbox import passes
-from codekv.completion.api import Request, Trigger
+from codekv.completion.api import Completion, Request, Trigger
 from codekv.errors import UsageError
 from codekv.text.snapshot import Snapshot
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
-    from codekv.completion.api import CompletionService
+    from bench.quality import Answering
 
 Mode = Literal["cached", "fresh"]
 BURSTS = 3
@@ -64,6 +65,17 @@ class Outcome:
     passed: bool
     total_ms: float
     computed: int
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was offered for a row, and what it took."""
+
+    text: str
+    total_ms: float = 0.0
+    computed: int = 0
+    confidence: float | None = None
 
 
 def read_rows(path: Path, limit: int | None = None) -> list[Row]:
@@ -97,18 +109,19 @@ def _row(values: dict[str, Any]) -> Row:
 
 
 async def evaluate(
-    service: CompletionService, rows: Sequence[Row], mode: Mode
+    service: Answering, rows: Sequence[Row], mode: Mode
 ) -> AsyncIterator[Outcome]:
     """Answer and score rows in order; the service must be ready."""
     for number, row in enumerate(rows):
         uri = f"eval:/row{number}.py"
-        text, total, computed = await _answer(service, row, uri, mode)
+        answer = await _answer(service, row, uri, mode)
         service.document_closed(uri)
-        yield score(row, text, total, computed)
+        yield score(row, answer)
 
 
-def score(row: Row, text: str, total_ms: float = 0.0, computed: int = 0) -> Outcome:
+def score(row: Row, answer: Answer) -> Outcome:
     """Judge the text offered for a row."""
+    text = answer.text
     wanted = row.solution.rstrip("\n") if row.is_line else row.solution
     program = row.prompt + text + row.below
     return Outcome(
@@ -118,8 +131,9 @@ def score(row: Row, text: str, total_ms: float = 0.0, computed: int = 0) -> Outc
         similarity=difflib.SequenceMatcher(None, text, wanted, autojunk=False).ratio(),
         parses=_parses(program),
         passed=passes(f"{program}\n{row.test}\ncheck({row.entry_point})\n"),
-        total_ms=total_ms,
-        computed=computed,
+        total_ms=answer.total_ms,
+        computed=answer.computed,
+        confidence=answer.confidence,
     )
 
 
@@ -136,17 +150,16 @@ def summary(outcomes: Sequence[Outcome], mode: Mode) -> dict[str, Any]:
         "does_not_parse": sum(not o.parses for o in outcomes) / count,
         "empty": sum(not o.text for o in outcomes) / count,
         "latency_ms_p50": latencies[len(latencies) // 2],
+        "calibration": calibration((o.confidence, o.exact) for o in outcomes),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
 
 
-async def _answer(
-    service: CompletionService, row: Row, uri: str, mode: Mode
-) -> tuple[str, float, int]:
+async def _answer(service: Answering, row: Row, uri: str, mode: Mode) -> Answer:
     ends = [len(row.prompt)]
     if mode == "cached":
         ends = [len(row.prompt) * (i + 1) // BURSTS for i in range(BURSTS)]
-    text, replaced, total, computed = "", 0, 0.0, 0
+    completion, replaced = Completion(), 0
     for version, end in enumerate(ends):
         before = row.prompt[:end]
         snapshot = Snapshot.from_text(uri, version, "python", before + row.below)
@@ -154,13 +167,16 @@ async def _answer(
         # Invoked: the task asks for text, so silence inside a word is no answer.
         request = Request(snapshot, len(before.encode()), Trigger.INVOKED)
         completion = await service.complete(request)
-        total, computed = completion.timing.total, completion.tokens.computed
-        text, replaced = completion.text, 0
-        if completion.items:
-            replaced = completion.items[0].end_byte - request.cursor_byte
+        ends_at = completion.items[0].end_byte if completion.items else 0
+        replaced = max(0, ends_at - request.cursor_byte)
     # Closers that the item takes the place of would stand twice in the program.
     rest = row.below.encode()[:replaced].decode()
-    return text.removesuffix(rest) if rest else text, total, computed
+    return Answer(
+        completion.text.removesuffix(rest),
+        completion.timing.total,
+        completion.tokens.computed,
+        confidence(completion),
+    )
 
 
 def _parses(program: str) -> bool:

@@ -1,24 +1,71 @@
-"""`codekv eval`: how good the text is, on public data."""
+"""`codekv eval`: how good the text is, on public data and in real files."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from codekv.commands.console import err, out
+from codekv.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.infilling import Mode, Row
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from bench.cursors import Cursor
+    from bench.plain import PlainAnswers
+    from codekv.completion.service import Service
     from codekv.config import Config
+
+SAVE_EVERY = 25
+"""Rows between two writes of the report."""
+
+_STILL = {
+    # What is judged is the text, not the hurry, and no answer may help the next.
+    "completion.latency_budget_ms": "60000",
+    "completion.speculate": "false",
+    "completion.typed_through": "false",
+    "kvcache.disk": "false",
+    "kvcache.idle_work": "false",
+}
 
 
 @click.group("eval")
 def evaluate() -> None:
     """Measure the quality of completions."""
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that all evaluations have."""
+    json_path = click.Path(path_type=Path, dir_okay=False)
+    for option in (
+        click.option("--json", "json_file", type=json_path, help="Write a report."),
+        click.option(
+            "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option."
+        ),
+        click.option("--model", help="Another model than the configured one."),
+        click.option(
+            "--calibrate", is_flag=True, help="Show what min_confidence would keep."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _in_files(command: Callable[..., None]) -> Callable[..., None]:
+    """What evaluations in real files have besides."""
+    path = click.Path(path_type=Path, exists=True)
+    for option in (
+        click.option(
+            "--seed", default=1, show_default=True, help="Chooses the places."
+        ),
+        click.option("--sources", is_flag=True, help="Fetch and use pinned packages."),
+        click.argument("path", required=False, type=path),
+    ):
+        command = option(command)
+    return command
 
 
 @evaluate.command("infilling")
@@ -32,70 +79,190 @@ def evaluate() -> None:
     show_default=True,
     help="cached types the text in bursts; fresh asks once.",
 )
-@click.option("--model", help="Another model than the configured one.")
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option."
+    "--prompt",
+    type=click.Choice(["own", "plain"]),
+    default="own",
+    show_default=True,
+    help="plain is what plugins send, cut at the cursor, untrimmed.",
 )
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
+@_common
 def infilling(**given: Any) -> None:
     """Fill the holes of a HumanEval-Infilling file and run its tests.
 
     Runs generated programs, in a process with limits and without a network.
     """
-    from bench.infilling import read_rows
+    from bench.infilling import evaluate as outcomes
+    from bench.infilling import read_rows, summary
 
     limit, skip = given["limit"], given["skip"]
     rows = read_rows(given["data"], limit and limit + skip)[skip:]
-    config = _config(given["model"], given["settings"], rows)
-    report = asyncio.run(_run(config, rows, given["mode"]))
-    if given["json_file"]:
-        given["json_file"].write_text(json.dumps(report, indent=1), "utf-8")
-    for name in ("rows", "mode", "exact_match", "edit_similarity", "pass_at_1"):
-        value = report[name]
-        out.print(
-            f"{name:16} {value if not isinstance(value, float) else f'{value:.3f}'}"
-        )
-    out.print(f"{'does_not_parse':16} {report['does_not_parse']:.3f}")
+    # The data says how much is missing; the server's own rule would guess.
+    lines = "never" if all(row.is_line for row in rows) else "always"
+    config = _config(given, {"completion.multiline": lines})
+    mode = given["mode"]
+    run = _Run(
+        len(rows),
+        lambda service: outcomes(service, rows, mode),
+        lambda found: summary(found, mode) | {"prompt": given["prompt"]},
+    )
+    report = run.report(config, given)
+    names = ("mode", "exact_match", "edit_similarity", "pass_at_1", "does_not_parse")
+    _show(report, names, given)
 
 
-def _config(model: str | None, settings: tuple[str, ...], rows: list[Row]) -> Config:
+@evaluate.command("next-line")
+@click.option("--limit", default=300, show_default=True, help="Ask for N lines.")
+@_in_files
+@_common
+def next_line(**given: Any) -> None:
+    """Ask for whole lines of the source files in PATH and compare.
+
+    Each line is taken out of its file, white space and all, and asked for.
+    """
+    from bench.quality import judged, summary
+
+    cursors = _cursors(given, ("next-line",))
+    config = _config(given, {"completion.multiline": "never"})
+    run = _Run(len(cursors), lambda service: judged(service, cursors), summary)
+    report = run.report(config, given)
+    names = ("exact_match", "edit_similarity", "indentation", "parses", "empty")
+    _show(report, names, given)
+
+
+@evaluate.command("faults")
+@click.option("--limit", default=1000, show_default=True, help="Ask at N places.")
+@_in_files
+@_common
+def faults(**given: Any) -> None:
+    """Ask at all kinds of places in PATH and count what must never happen.
+
+    Text said twice, wrong indentation, brackets or quotes without a partner.
+    """
+    from bench.cursors import KINDS
+    from bench.quality import fault_summary, judged
+
+    cursors = _cursors(given, tuple(KINDS))
+    run = _Run(len(cursors), lambda service: judged(service, cursors), fault_summary)
+    report = run.report(_config(given, {}), given)
+    _show(report, ("offered", "changed", "parses"), given)
+    for title in ("faults", "filters"):
+        out.print(title)
+        for name, value in report[title].items():
+            out.print(f"  {name:18} {_number(value)}")
+    for row in report["faulty"]:
+        line = f"{row['kind']} {row['place']} {' '.join(row['faults'])}"
+        out.print(line, markup=False)
+
+
+class _Run:
+    """One evaluation, with a report as far as it came."""
+
+    def __init__(
+        self,
+        total: int,
+        outcomes: Callable[[Any], AsyncIterator[Any]],
+        summary: Callable[[Sequence[Any]], dict[str, Any]],
+    ) -> None:
+        self._total = total
+        self._outcomes = outcomes
+        self._summary = summary
+
+    def report(self, config: Config, given: dict[str, Any]) -> dict[str, Any]:
+        """Evaluate; written every few rows, and at an interrupt with what there is."""
+        return asyncio.run(self._run(config, given))
+
+    async def _run(self, config: Config, given: dict[str, Any]) -> dict[str, Any]:
+        from rich.progress import track
+
+        from bench.quality import write
+
+        def made() -> dict[str, Any]:
+            report = self._summary(found)
+            partial = len(found) < self._total
+            return report | {"model": config.model.name, "partial": partial}
+
+        found: list[Any] = []
+        service = _service(config, given)
+        steps = range(1, self._total + 1)
+        try:
+            await service.ready()
+            answers = self._outcomes(service)
+            for step in track(steps, console=err, disable=not err.is_terminal):
+                found.append(await anext(answers))
+                if given["json_file"] and step % SAVE_EVERY == 0:
+                    write(made(), given["json_file"])
+        except asyncio.CancelledError:
+            # Interrupted: what is known is worth keeping.
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+        finally:
+            await service.close()
+        if given["json_file"]:
+            write(made(), given["json_file"])
+        return made()
+
+
+def _service(config: Config, given: dict[str, Any]) -> Service | PlainAnswers:
+    if given.get("prompt") == "plain":
+        from bench.plain import PlainAnswers
+
+        return PlainAnswers(config)
+    from codekv.completion.service import Service
+
+    return Service(config, given.get("root"))
+
+
+def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
+    """Places in the files of PATH; the service knows the files where they lie."""
+    from dataclasses import replace
+
+    from bench import corpus
+    from bench.cursors import cursors
+
+    if given["sources"]:
+        from bench.fetch import fetch_all, sources_dir
+
+        fetch_all()
+        given["path"] = sources_dir()
+    if given["path"] is None:
+        raise UsageError("no PATH given; name a folder of source code, or --sources")
+    root = Path(given["path"]).resolve()
+    given["root"] = root if root.is_dir() else root.parent
+    files = [
+        replace(file, uri=(given["root"] / file.name).as_uri())
+        for file in corpus.load(root)
+    ]
+    return list(cursors(files, kinds, given["limit"], given["seed"]))
+
+
+def _config(given: dict[str, Any], more: dict[str, str]) -> Config:
     from codekv.commands.settings import with_settings
     from codekv.config import load
 
     config, _ = load(Path.cwd())
-    # The data says how much is missing; the server's own rule would guess.
-    lines = "never" if all(row.is_line for row in rows) else "always"
-    given = {
-        "completion.multiline": lines,
-        "completion.latency_budget_ms": "60000",
-        "completion.speculate": "false",
-        "kvcache.disk": "false",
-        "kvcache.idle_work": "false",
-    }
-    if model:
-        given["model.name"] = model
-    pairs = tuple(f"{key}={value}" for key, value in given.items())
-    return with_settings(config, (*pairs, *settings))
+    values = _STILL | more
+    if given["model"]:
+        values["model.name"] = given["model"]
+    pairs = tuple(f"{key}={value}" for key, value in values.items())
+    return with_settings(config, (*pairs, *given["settings"]))
 
 
-async def _run(config: Config, rows: list[Row], mode: Mode) -> dict[str, Any]:
-    from rich.progress import track
+def _show(report: dict[str, Any], names: Sequence[str], given: dict[str, Any]) -> None:
+    for name in ("rows", *names):
+        out.print(f"{name:16} {_number(report[name])}")
+    if report["partial"]:
+        err.print("interrupted: these are the rows that were done")
+    if not given["calibrate"] or "calibration" not in report:
+        return
+    out.print("\nmin_confidence  kept  exact  exact among the withheld")
+    for row in report["calibration"]:
+        out.print(
+            f"{row['threshold']:14.2f} {row['kept']:5.3f}  {row['exact_match']:5.3f}"
+            f"  {row['exact_match_withheld']:5.3f}"
+        )
 
-    from bench.infilling import evaluate as outcomes
-    from bench.infilling import summary
-    from codekv.completion.service import Service
 
-    service = Service(config)
-    found = []
-    try:
-        await service.ready()
-        answers = outcomes(service, rows, mode)
-        for _ in track(
-            rows, console=err, description=mode, disable=not err.is_terminal
-        ):
-            found.append(await anext(answers))
-    finally:
-        await service.close()
-    report = summary(found, mode)
-    report["model"] = config.model.name
-    return report
+def _number(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
