@@ -156,6 +156,13 @@ def lsp_entrant(config: Config, root: Path) -> Entrant:
     return Entrant(MAIN, lambda: LspTarget(config, root))
 
 
+def divergence_entrant(config: Config) -> Entrant:
+    """A further pass that compares answers with fresh runs."""
+    from bench.divergence import entrant
+
+    return entrant(lambda: _service(config))
+
+
 def _service(config: Config) -> Any:
     from codekv.completion.service import Service
 

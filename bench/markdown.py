@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from bench.compare import load
 from bench.table import (
     baselines_by_trace,
+    divergence_rows,
     requests,
     same,
     share_rows,
@@ -24,6 +25,8 @@ from codekv.errors import CodekvError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from bench.table import Rows
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
@@ -64,7 +67,7 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     for name, report in reports.items():
         parts.append(
             f"## {name}\n\n{_about(report)}\n\n{_claims(report)}{_table(report)}"
-            f"\n{_shares(report)}"
+            f"\n{_shares(report)}{_divergence(report)}"
         )
     return "\n".join(parts)
 
@@ -176,9 +179,26 @@ def _table(report: Mapping[str, Any]) -> str:
 
 
 def _shares(report: Mapping[str, Any]) -> str:
-    names, rows = share_rows(report)
+    title = (
+        "Share of the context computed before the answer, p50 / p95 of all requests:"
+    )
+    return _by_trace(title, *share_rows(report))
+
+
+def _divergence(report: Mapping[str, Any]) -> str:
+    names, rows = divergence_rows(report)
+    title = (
+        "Answers compared with fresh runs of the same prompt: divergence (KL, nats) of "
+        "the next-token distribution at the prompt's end, beside the runtime's own "
+        "noise (the same prompt computed in other chunks), and again once idle work "
+        "was done; *inexact* are answers that used restored or moved slots."
+    )
+    return f"\n{_by_trace(title, names, rows)}" if rows else ""
+
+
+def _by_trace(title: str, names: list[str], rows: Rows) -> str:
     lines = [
-        "Share of the context computed before the answer, p50 / p95 of all requests:",
+        title,
         "",
         f"| trace | {' | '.join(names)} |",
         "| --- |" + " ---: |" * len(names),

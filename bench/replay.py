@@ -8,18 +8,28 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import psutil
 
 from bench.sample import make_sample
-from bench.trace import ARRIVE, Ask, Edit, Focus, Open, Pause, Restart, Settle
+from bench.trace import (
+    ARRIVE,
+    Ask,
+    Edit,
+    Focus,
+    Open,
+    Pause,
+    Probe,
+    Restart,
+    Settle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.sample import Journal, Sample
+    from bench.sample import Divergence, Journal, Sample
     from bench.target import Target
     from bench.trace import Episode, Step, Trace
 
@@ -52,6 +62,14 @@ class Progress(Protocol):
 
     def episode(self, samples: Sequence[Sample]) -> None:
         """An episode is done."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """A target that can look behind its last answer."""
+
+    async def probe(self) -> Divergence | None:
+        """Compare the last answer with a fresh run; None if it has none."""
 
 
 class Replay:
@@ -125,9 +143,17 @@ class Replay:
                     samples.append(await self._ask(step, episode, index))
                 index += 1
                 counted += is_counted
+            elif isinstance(step, Probe):
+                samples[-1] = await self._probe(samples[-1])
             else:
                 await self._step(step)
         return samples
+
+    async def _probe(self, sample: Sample) -> Sample:
+        target = self._target
+        if not isinstance(target, Probing):
+            return sample
+        return replace(sample, divergence=await target.probe())
 
     async def _step(self, step: Step) -> None:
         target = self._target

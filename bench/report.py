@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from bench.run import FRESH, MAIN
+from bench.divergence import summary as divergence
+from bench.run import DIVERGENCE, FRESH, MAIN
 from bench.summary import overall_hit_rate, spread, trace_summary
 from codekv.monitor import Monitor
 
@@ -29,10 +30,14 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
         result: What was measured.
         about: Host, model, speed, seed, pace, command and configuration.
     """
+    compared = result.samples.get(DIVERGENCE, {})
     twin = result.samples.get(FRESH, {})
     rows = [
         trace_summary(name, samples, twin.get(name, ()))
-        | {"repositories": _repositories(result, name)}
+        | {
+            "repositories": _repositories(result, name),
+            "divergence": divergence(compared.get(name, ())),
+        }
         for name, samples in result.samples.get(MAIN, {}).items()
         if samples
     ]
@@ -40,7 +45,7 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
     baselines = [
         {"name": name, "traces": _baseline(result, name, names)}
         for name in dict.fromkeys((*result.samples, *result.counted))
-        if name != MAIN
+        if name not in {MAIN, DIVERGENCE}
     ]
     return {
         "schema": SCHEMA,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench import corpus, traces
 from bench.replay import Plan, Replay
+from bench.trace import cut
 from codekv.config import cache_dir, cache_dir_at
 from codekv.errors import CodekvError
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 MAIN = "codekv"
 FRESH = "fresh"
+DIVERGENCE = "divergence"
 QUICK_TRACES = ("type-line", "jump")
 """What baselines and the fresh run replay in a quick run."""
 
@@ -45,6 +47,7 @@ class Options:
         names: Traces, in order; all where empty.
         files: At most so many files are edited.
         episodes: Episodes per trace; None takes the defaults.
+        divergence: Requests per trace that are compared with a fresh run's logits.
         requests: As many episodes per trace as it takes for so many questions.
         pace: `human` waits between keystrokes.
         quick: A look instead of a measurement.
@@ -62,6 +65,7 @@ class Options:
     baseline_asks: int = 9
     fresh_asks: int = 6
     requests: int | None = None
+    divergence: int = 0
 
     def num_episodes(self, name: str) -> int:
         """How many episodes a trace gets; `type-line` carries the main claim."""
@@ -171,10 +175,10 @@ async def execute(
         task = asyncio.current_task()
         if task is not None:
             task.uncancel()
-        _collect(result, entrants, journal)
+        _collect(result, entrants, journal, options)
     except CodekvError as error:
         result.partial, result.error = True, str(error)
-        _collect(result, entrants, journal)
+        _collect(result, entrants, journal, options)
     return result
 
 
@@ -183,6 +187,8 @@ def plan_for(name: str, options: Options) -> Plan:
     settle = 2.0 if options.quick else 30.0
     if name == MAIN:
         return Plan(name, options.pace, settle=settle)
+    if name == DIVERGENCE:
+        return Plan(name, options.pace)
     if name == FRESH:
         return Plan(name)
     return Plan(name, max_asks=options.baseline_asks)
@@ -194,6 +200,8 @@ def remove(run: str) -> None:
 
 
 def _chosen(name: str, built: Sequence[Trace], options: Options) -> tuple[Trace, ...]:
+    if name == DIVERGENCE:
+        return tuple(cut(trace, options.divergence) for trace in built)
     if name == MAIN or not options.quick:
         return tuple(built)
     return tuple(trace for trace in built if trace.name in QUICK_TRACES)
@@ -205,11 +213,13 @@ def _every(name: str, trace: Trace, options: Options) -> int:
     return max(1, round(trace.num_asks / options.fresh_asks))
 
 
-def _collect(result: Result, entrants: Sequence[Entrant], journal: Journal) -> None:
+def _collect(
+    result: Result, entrants: Sequence[Entrant], journal: Journal, options: Options
+) -> None:
     """Fill in what the journal has of the interrupted trace."""
     for entrant in entrants:
         held = result.samples.setdefault(entrant.name, {})
-        for trace in result.traces:
+        for trace in _chosen(entrant.name, result.traces, options):
             samples = [
                 sample
                 for episode in trace.episodes

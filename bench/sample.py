@@ -19,6 +19,27 @@ HEAD = "codekv bench journal 1"
 
 
 @dataclass(frozen=True, slots=True)
+class Divergence:
+    """How far an answer's next-token distribution was from a fresh run's.
+
+    Attributes:
+        inexact: Prompt slots from the first one on that was not exact.
+        kl: In nats.
+        noise: The same between two fresh runs in other chunks.
+        same_top: Whether the likeliest token was the same.
+        idle_inexact: As `inexact`, once idle work was done; so are the others.
+    """
+
+    inexact: int
+    kl: float
+    noise: float
+    same_top: bool
+    idle_inexact: int
+    idle_kl: float
+    idle_same_top: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One question and its answer's cost.
 
@@ -47,6 +68,7 @@ class Sample:
     reuse_stop: str
     text: str
     rss_mb: float
+    divergence: Divergence | None = None
 
 
 def make_sample(
@@ -131,7 +153,7 @@ class Journal:
         for line in lines:
             try:
                 target, trace, episode, rows = json.loads(line)
-                samples = [Sample(**row) for row in rows]
+                samples = [_sample(row) for row in rows]
             except (ValueError, TypeError):
                 continue
             self._done[(target, trace, episode)] = samples
@@ -140,3 +162,8 @@ class Journal:
     def _row(key: Key, samples: list[Sample]) -> str:
         row: list[Any] = [*key, [asdict(sample) for sample in samples]]
         return json.dumps(row, ensure_ascii=False)
+
+
+def _sample(row: dict[str, Any]) -> Sample:
+    seen = row.pop("divergence", None)
+    return Sample(**row, divergence=Divergence(**seen) if seen else None)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+Rows = list[tuple[str, list[str]]]
+"""Cells by trace."""
+
 
 def show(console: Console, report: Mapping[str, Any]) -> None:
     """Print a report: caveats first, then one row per trace and target."""
@@ -33,7 +36,10 @@ def show(console: Console, report: Mapping[str, Any]) -> None:
     for line in report.get("notes", []):
         console.print(line, style="yellow")
     console.print(_table(report))
-    console.print(_shares(report))
+    heading = "computed share of the context, p50 / p95"
+    console.print(_by_trace(heading, *share_rows(report)))
+    if (compared := divergence_rows(report))[1]:
+        console.print(_by_trace("compared with fresh runs", *compared))
     if speed:
         console.print(speed_line(speed))
     if report["hit_rate"] is not None:
@@ -72,15 +78,10 @@ def _table(report: Mapping[str, Any]) -> Table:
     return table
 
 
-def _shares(report: Mapping[str, Any]) -> Table:
-    """The share of the context that was computed, all targets side by side."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.title, table.title_justify = (
-        "computed share of the context, p50 / p95",
-        "left",
-    )
+def _by_trace(title: str, names: list[str], rows: Rows) -> Table:
+    table = Table(title=title, box=None, pad_edge=False, header_style="bold")
+    table.title_justify = "left"
     table.add_column("trace")
-    names, rows = share_rows(report)
     for name in names:
         table.add_column(Text(name), justify="right")
     for trace, cells in rows:
@@ -98,9 +99,7 @@ def baselines_by_trace(
     }
 
 
-def share_rows(
-    report: Mapping[str, Any],
-) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def share_rows(report: Mapping[str, Any]) -> tuple[list[str], Rows]:
     """Targets' names; per trace, what share of its context each one computed."""
     targets = {"codekv": {row["name"]: row for row in report["traces"]}}
     targets |= baselines_by_trace(report)
@@ -110,6 +109,23 @@ def share_rows(
         shares = [_share(each.get("computed_share")) for each in found]
         lines.append((row["name"], shares))
     return list(targets), lines
+
+
+def divergence_rows(report: Mapping[str, Any]) -> tuple[list[str], Rows]:
+    """Headings; per trace, how far its answers were from fresh ones, if compared."""
+    names = ["asks", "inexact", "KL", "KL max", "noise", "same top", "same text"]
+    names += ["KL after idle", "same top after idle"]
+    lines = []
+    for row in report["traces"]:
+        seen = row.get("divergence")
+        if seen:
+            cells = [str(seen["asks"]), str(seen["inexact"])]
+            cells += [f"{seen[key]:.4f}" for key in ("kl_mean", "kl_max", "kl_noise")]
+            cells += [f"{seen['same_top']:.0%}", same(row)]
+            cells += [f"{seen['after_idle_kl']:.4f}"]
+            cells += [f"{seen['after_idle_same_top']:.0%}"]
+            lines.append((row["name"], cells))
+    return names, lines
 
 
 def _share(share: Mapping[str, float] | None) -> str:

@@ -116,9 +116,13 @@ class ServiceTarget:
         assert self._service is not None, "start() comes first"
         return self._service
 
+    def make(self) -> CompletionService:
+        """Make a new service."""
+        return self._make()
+
     async def start(self) -> None:
         """Make a service and wait for its model."""
-        self._service = self._make()
+        self._service = self.make()
         self._service.start()
         await self._service.ready()
 

@@ -77,7 +77,14 @@ class Restart:
     """The server's process ends and a new one starts; documents must be reopened."""
 
 
-Step = Open | Edit | Focus | Ask | Pause | Settle | Restart
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The answer just given is compared with a fresh run."""
+
+    uri: str
+
+
+Step = Open | Edit | Focus | Ask | Pause | Settle | Restart | Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,30 @@ class Trace:
         ]
         text = json.dumps([self.name, rows], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_STRIDE = 0.618
+"""Spreads the compared requests over the phases of an episode."""
+
+
+def cut(trace: Trace, count: int) -> Trace:
+    """Keep `count` beginnings of episodes, each up to a request that is compared."""
+    episodes = trace.episodes
+    found: list[Episode] = []
+    for index in range(count if episodes else 0):
+        place = index * len(episodes) // count if count <= len(episodes) else index
+        episode = episodes[place % len(episodes)]
+        asks = [
+            number
+            for number, step in enumerate(episode.steps)
+            if isinstance(step, Ask) and step.label != ARRIVE
+        ]
+        last = asks[int((0.5 + index * _STRIDE) % 1 * len(asks))]
+        ask = episode.steps[last]
+        assert isinstance(ask, Ask)
+        steps = (*episode.steps[: last + 1], Probe(ask.uri))
+        found.append(Episode(f"{episode.name}/{index}", steps, episode.repository))
+    return Trace(trace.name, tuple(found))
 
 
 def rhythm(rng: Random) -> float:

@@ -43,6 +43,12 @@ PLAIN_WIDTH = 150
 @click.option("--no-baselines", is_flag=True, help="Measure codekv alone.")
 @click.option("--fresh-asks", type=int, help="Compare N answers with fresh runs.")
 @click.option(
+    "--divergence",
+    type=int,
+    default=0,
+    help="Compare the logits of N answers per trace with fresh runs.",
+)
+@click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option."
 )
 @click.option("--against", metavar="URL", help="Also a running completion server.")
@@ -118,6 +124,7 @@ def _options(given: dict[str, Any], root: Path) -> Options:
         files=given["files"],
         episodes=given["episodes"],
         requests=given["requests"],
+        divergence=given["divergence"],
         seed=given["seed"],
         pace=given["pace"],
         quick=quick,
@@ -131,7 +138,14 @@ async def _measure(
 ) -> dict[str, Any]:
     from bench import host
     from bench.counting import count_all
-    from bench.entrants import BASELINES, Shared, line_up, lsp_entrant, measured
+    from bench.entrants import (
+        BASELINES,
+        Shared,
+        divergence_entrant,
+        line_up,
+        lsp_entrant,
+        measured,
+    )
     from bench.progress import RichProgress
     from bench.report import report
     from bench.run import execute, plan, private_store, remove, run_id, scratch
@@ -149,6 +163,8 @@ async def _measure(
     shared = Shared(used)
     main = lsp_entrant(used, options.root.absolute()) if given["lsp"] else None
     entrants = line_up(used, shared, names, main)
+    if options.divergence:
+        entrants.append(divergence_entrant(used))
     if given["against"]:
         from bench.against import http_entrant
 

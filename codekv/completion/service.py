@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codekv.completion.answers import Answers
 from codekv.completion.api import (
@@ -31,13 +31,17 @@ from codekv.engine.worker import Worker
 from codekv.errors import CancelledWorkError, CodekvError, ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
     from pathlib import Path
 
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
+    from codekv.engine.engine import Engine
     from codekv.engine.worker import Job, Steps
     from codekv.text.snapshot import Snapshot
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -183,6 +187,13 @@ class Service:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._worker.wait_idle)
 
+    async def inspect(self, look: Callable[[Engine], T]) -> T:
+        """Run a function on the engine's thread between two jobs; for measurements."""
+        await self.ready()
+        assert self._pipeline is not None
+        engine = self._pipeline.engine
+        return await asyncio.wrap_future(self._worker.call(lambda: look(engine)))
+
     async def close(self) -> None:
         """Stop all work within one decoding step and free everything."""
         loop = asyncio.get_running_loop()
@@ -299,6 +310,6 @@ def _nothing(reason: str) -> Completion:
 
 def _needs_reload(old: Config, new: Config) -> bool:
     """Whether a change concerns what was set up when the model was loaded."""
-    fixed = {"reuse", "repair_tokens", "max_length", "idle_work"}
+    fixed = {"reuse", "repair_tokens", "max_drift", "max_length", "idle_work"}
     before = old.kvcache.model_dump(exclude=fixed)
     return old.model != new.model or before != new.kvcache.model_dump(exclude=fixed)

@@ -1,0 +1,49 @@
+"""A whole service over the tiny model: everything real but the weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codekv.completion.document import Documents
+from codekv.completion.pipeline import Pipeline
+from codekv.engine.engine import Engine
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import plain_codec
+from codekv.structure.parser import Parser
+from codekv.testing.model import ByteTokenizer, TinyRuntime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codekv.config import Config
+    from codekv.engine.worker import Steps
+
+
+class Letters(ByteTokenizer):
+    """A vocabulary of single bytes, as the engine asks for it."""
+
+    def starting_with(self, need: bytes) -> Sequence[int]:
+        """The one token that begins what is needed."""
+        return self.allowed(need)
+
+
+def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
+    """Put a pipeline together, with a block store in memory."""
+    runtime, tokenizer = TinyRuntime(), Letters()
+    store = BlockStore(
+        fingerprint="tiny",
+        budget=StoreBudget(64 << 20),
+        codec=plain_codec(precision),
+        kv_shapes=runtime.spec.kv_shapes,
+    )
+    engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
+    # A test's machine may be busy; no prompt shrinks for that.
+    engine.speed.ms_per_token = 0.001
+    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    return Pipeline(engine, tokenizer, documents, config)
+
+
+def load_tiny(config: Config) -> Steps[tuple[Pipeline, str | None]]:
+    """Takes the place of `codekv.completion.load.load_pipeline`."""
+    yield
+    return tiny_pipeline(config), None
