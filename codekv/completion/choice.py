@@ -1,8 +1,8 @@
 """Syntax-guided choice among several continuations of one text.
 
 Where the first token of a line decides its indentation, the most likely one is often
-wrong by one step. So one short continuation per plausible indentation is decoded, and
-among those that leave the file least broken the most probable one is taken. On a file
+wrong by one step, or an empty line. So one continuation per plausible indentation is
+begun, and the most probable one is taken, less what it breaks in the file. On a file
 that is broken already, syntax says nothing and probability decides alone.
 """
 
@@ -12,20 +12,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.completion.indent import statement_indents
+from codekv.engine.branch import Start
 from codekv.structure.errors import num_errors, with_text
-from codekv.structure.lines import is_blank
+from codekv.structure.lines import (
+    is_blank,
+    line_at,
+    line_end,
+    line_start,
+    says_nothing,
+    width,
+)
+from codekv.structure.shape import opens_body, statement_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codekv.completion.trim import TrimContext, Trimmed
+    from codekv.structure.parser import SyntaxTree
+    from codekv.tokens.tokenizer import Tokenizer
 
 MAX_STARTS = 4
+
+# What a fault is worth in log probability. A header whose body is not there yet is
+# what people write; lines that nothing opens are not.
+_ERROR, _STRANDED, _BODILESS = 6.0, 8.0, 4.0
+_MAX_LOOK = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One continuation: what would be offered, and its mean log probability."""
+    """One continuation: what would be offered, and its log probability."""
 
     trimmed: Trimmed
     score: float
@@ -40,23 +56,89 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     if context.keeps_rest or not is_blank(context.typed) or context.is_in_string:
         return ()
     found = statement_indents(context.tree, context.plan)
-    return found[:MAX_STARTS] if len(found) > 1 else ()
+    return found[-MAX_STARTS:] if len(found) > 1 else ()
+
+
+def forced(
+    spaces: Sequence[bytes], need: bytes, tokenizer: Tokenizer
+) -> tuple[Start, ...]:
+    """The same as tokens; `need` is what the prompt's end left to be decoded."""
+    found = []
+    for space in spaces:
+        text = need + space
+        encoding = tokenizer.encode(text + b"x")
+        # A space mostly belongs to the token of the word behind it.
+        whole = [end for end in encoding.ends if end <= len(text)]
+        begun = text[whole[-1] :] if whole else text
+        found.append(Start(encoding.ids[: len(whole)], begun))
+    return tuple(found)
 
 
 def choose(context: TrimContext, choices: Sequence[Choice]) -> int:
     """Index of the continuation to offer; the first one among equals."""
     tree = context.tree
-    is_broken = tree.grammar is None or tree.has_error
+    before = num_errors(tree)
 
-    def rank(number: int) -> tuple[bool, int, float]:
+    def rank(number: int) -> tuple[bool, float]:
         choice = choices[number]
-        broken = 0 if is_broken else _num_errors(choice.trimmed, context)
-        return not choice.trimmed.text, broken, -choice.score
+        is_known = tree.grammar is not None and before == 0 and choice.trimmed.text
+        broken = _broken(choice.trimmed, context) if is_known else 0.0
+        return not choice.trimmed.text, broken - choice.score
 
     return min(range(len(choices)), key=rank)
 
 
-def _num_errors(trimmed: Trimmed, context: TrimContext) -> int:
+def _broken(trimmed: Trimmed, context: TrimContext) -> float:
+    """What a text costs the file."""
     text = trimmed.text.replace(context.tree.snapshot.eol, "\n").encode()
     after = with_text(context.tree, trimmed.start_byte, trimmed.end_byte, text)
-    return num_errors(after)
+    end = trimmed.start_byte + len(text)
+    return _ERROR * num_errors(after) + _misfit(after, end)
+
+
+def _misfit(tree: SyntaxTree, end: int) -> float:
+    """Whether the indentation below the line that ends at `end` is what it asks for.
+
+    Parsers forgive indentation that nothing opens; where indentation is structure,
+    that is the commonest fault of a line in the wrong place.
+    """
+    if tree.grammar is None or not tree.grammar.is_indented:
+        return 0.0
+    data = tree.snapshot.data
+    last, below = _code_before(tree, end), _code_behind(tree, line_end(data, end) + 1)
+    if last is None:
+        return 0.0
+    depth = width(line_at(data, statement_start(tree, last)))
+    is_deeper = below is not None and width(line_at(data, below)) > depth
+    if opens_body(tree, last, line_at(data, last)):
+        return 0.0 if is_deeper else _BODILESS
+    return _STRANDED if is_deeper else 0.0
+
+
+def _code_before(tree: SyntaxTree, end: int) -> int | None:
+    """Where the last line of code begins that ends at or before `end`."""
+    data, at = tree.snapshot.data, line_start(tree.snapshot.data, end)
+    for _ in range(_MAX_LOOK):
+        if _is_code(tree, at):
+            return at
+        if at == 0:
+            return None
+        at = line_start(data, at - 1)
+    return None
+
+
+def _code_behind(tree: SyntaxTree, start: int) -> int | None:
+    """Where the first line of code begins from the line start `start` on."""
+    data, at = tree.snapshot.data, start
+    for _ in range(_MAX_LOOK):
+        if at >= len(data):
+            return None
+        if _is_code(tree, at):
+            return at
+        at = line_end(data, at) + 1
+    return None
+
+
+def _is_code(tree: SyntaxTree, start: int) -> bool:
+    line = line_at(tree.snapshot.data, start)
+    return not is_blank(line) and not says_nothing(tree, start, line)

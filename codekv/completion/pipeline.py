@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
+from codekv.completion.choice import Choice, choose
 from codekv.completion.drafts import Drafts
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.trim import TrimContext, finish
@@ -21,9 +22,13 @@ from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codekv.completion.document import Document, Documents
+    from codekv.completion.trim import Trimmed
     from codekv.config import Config
-    from codekv.engine.engine import Engine, Outcome
+    from codekv.engine.branch import Start
+    from codekv.engine.engine import Choose, Engine, Outcome
     from codekv.engine.prefill import Reuse
     from codekv.engine.worker import Steps
     from codekv.structure.shape import Plan
@@ -77,8 +82,13 @@ class Pipeline:
             return (yield from self._several(request, prepared, submitted))
         out = Decoded()
         task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
+        starts = self._starts(request, prepared)
         try:
-            outcome = yield from self.engine.answer(task, out)
+            if starts:
+                choose = self._chooser(request, prepared)
+                outcome = yield from self.engine.race(task, starts, choose, out)
+            else:
+                outcome = yield from self.engine.answer(task, out)
         finally:
             # Also of dropped work: the next keystroke confirms it in one step.
             start = request.cursor_byte - len(prepared.prompt.need)
@@ -113,11 +123,36 @@ class Pipeline:
 
         return check
 
+    def _starts(self, request: Request, prepared: Prepared) -> tuple[Start, ...]:
+        """The indentations to choose among, where there is a choice."""
+        if not self.config.completion.syntax_choice:
+            return ()
+        context = self._context(request, prepared, Decoded())
+        return self._maker.starts(context, prepared.prompt.need)
+
+    def _chooser(self, request: Request, prepared: Prepared) -> Choose:
+        """Prefers, among decoded texts, what is likely and leaves the file whole."""
+
+        def best(texts: Sequence[Decoded]) -> int:
+            choices = [
+                Choice(self._trimmed(request, prepared, text), text.total)
+                for text in texts
+            ]
+            return choose(self._context(request, prepared, Decoded()), choices)
+
+        return best
+
     def _several(
         self, request: Request, prepared: Prepared, submitted: float
     ) -> Steps[Completion]:
         """Answer with several different items."""
-        outcomes = yield from self.engine.candidates(prepared.task, request.max_items)
+        starts = self._starts(request, prepared)
+        outcomes = yield from self.engine.candidates(
+            prepared.task, request.max_items, starts
+        )
+        if starts and outcomes:
+            best = self._chooser(request, prepared)([o.decoded for o in outcomes])
+            outcomes.insert(0, outcomes.pop(best))
         found = [self._completion(request, prepared, outcome) for outcome in outcomes]
         different = {c.items[0].text: c.items[0] for c in reversed(found) if c.items}
         first = outcomes[0] if outcomes else None
@@ -128,7 +163,7 @@ class Pipeline:
         )
         if not found:
             return self._nothing("dead-end", submitted)
-        items = tuple(reversed(different.values()))
+        items = tuple(reversed(different.values()))[: request.max_items]
         reason = "" if items else found[0].reason
         return replace(found[0], items=items, reason=reason, timing=timing)
 
@@ -199,18 +234,28 @@ class Pipeline:
         options = replace(made.task.options, previous=guess)
         return replace(made, task=replace(made.task, options=options))
 
-    def _completion(
-        self, request: Request, prepared: Prepared, outcome: Outcome
-    ) -> Completion:
-        decoded, reuse = outcome.decoded, outcome.reuse
-        context = TrimContext(
+    def _context(
+        self, request: Request, prepared: Prepared, decoded: Decoded
+    ) -> TrimContext:
+        return TrimContext(
             prepared.document.tree,
             prepared.plan,
             max_lines=self.config.completion.max_lines,
             is_cut=decoded.ended == "length",
             invoked=request.trigger == "invoked",
         )
-        trimmed = finish(decoded.data[len(prepared.prompt.need) :], context)
+
+    def _trimmed(
+        self, request: Request, prepared: Prepared, decoded: Decoded
+    ) -> Trimmed:
+        context = self._context(request, prepared, decoded)
+        return finish(decoded.data[len(prepared.prompt.need) :], context)
+
+    def _completion(
+        self, request: Request, prepared: Prepared, outcome: Outcome
+    ) -> Completion:
+        decoded, reuse = outcome.decoded, outcome.reuse
+        trimmed = self._trimmed(request, prepared, decoded)
         items: tuple[Item, ...] = ()
         if trimmed.text:
             name = f"c{next(self._ids)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.completion.choice import forced, starts
 from codekv.completion.prompt import Prompt, build, pieces
 from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
@@ -19,7 +20,9 @@ from codekv.structure.stop import StopChecker
 if TYPE_CHECKING:
     from codekv.completion.api import Request
     from codekv.completion.document import Document
+    from codekv.completion.trim import TrimContext
     from codekv.config import Config
+    from codekv.engine.branch import Start
     from codekv.tokens.tokenizer import Tokenizer
 
 WARM_TOKENS = 4096
@@ -89,6 +92,10 @@ class TaskMaker:
         found = pieces(prompt, document.cuts, document.encoding.ids)
         task = Task(prompt.tokens, tuple(found), options, checker.feed)
         return Prepared(document, shape, prompt, task, place.anchor_byte)
+
+    def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
+        """How a line may begin, as tokens; empty where there is no choice."""
+        return forced(starts(context), need, self._tokenizer)
 
     def chain(self, document: Document, window: int, persist: bool) -> Chain:
         """A document from token `window` on, as the engine computes it ahead."""

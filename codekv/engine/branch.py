@@ -43,7 +43,21 @@ class Start:
     lead: bytes | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Race:
+    """When branches that compete for one place give up.
+
+    Attributes:
+        margin: A branch so much less likely than the likeliest is dropped, in sums of
+            log probabilities.
+        max_tokens: What is still alive then has to be chosen among as it is.
+    """
+
+    margin: float = 3.0
+    max_tokens: int = 24
+
+
+@dataclass(eq=False, slots=True)
 class Branch:
     """One continuation and its nodes in the tree.
 
@@ -75,8 +89,11 @@ class Brancher:
         starts: Sequence[Start],
         options: DecodeOptions,
         stop: Stop,
+        race: Race | None = None,
     ) -> Steps[list[Branch]]:
         """Continue `seq`, whose next-token logits are `row`, once per start.
+
+        In a race, ends as soon as one branch is left, which may then go on.
 
         Args:
             seq: Not changed; slots behind it are used as scratch space.
@@ -84,31 +101,37 @@ class Brancher:
             starts: What each branch must begin with; an empty one is plain greedy.
             options: As for plain decoding; `need` is the caller's business here.
             stop: Told each branch's bytes behind `need`.
+            race: Without one, all branches are decoded to their ends.
         """
         branches = [Branch(list(start.tokens), start.lead, row=row) for start in starts]
         tokens: list[int] = []
         parents: list[int] = []
-        for _ in range(options.max_tokens):
+        for _ in range(race.max_tokens if race else options.max_tokens):
             known = len(tokens)
-            grown = []
-            for branch in branches:
-                if self._grow(branch, options, stop):
-                    parents.append(branch.path[-1] if branch.path else -1)
-                    branch.path.append(len(tokens))
-                    tokens.append(branch.out.tokens[-1])
-                    grown.append(branch)
+            grown = [each for each in branches if self._grow(each, options, stop)]
+            if race is not None:
+                branches = _in_race(branches, race.margin)
+                grown = [each for each in grown if each in branches]
             if not grown:
                 break
+            for branch in grown:
+                parents.append(branch.path[-1] if branch.path else -1)
+                branch.path.append(len(tokens))
+                tokens.append(branch.out.tokens[-1])
             seq.reserve(len(seq) + len(tokens))
             rows = self._runtime.forward_tree(seq.kv, tokens, parents, len(seq), known)
             for branch, logits in zip(grown, rows, strict=True):
                 branch.row = logits
                 branch.out.num_steps += 1
             yield
+            if race is not None and len(branches) == 1:
+                break
         return branches
 
     def keep(self, seq: LiveSequence, branch: Branch) -> None:
         """Make a branch part of the sequence; the other branches are lost."""
+        if not branch.path:
+            return
         self._runtime.keep_path(seq.kv, len(seq), branch.path)
         seq.append(branch.out.tokens[: len(branch.path)])
 
@@ -147,6 +170,13 @@ class Brancher:
             if piece.startswith(lead) and piece[len(lead) :][:1].strip():
                 return token
         return None
+
+
+def _in_race(branches: Sequence[Branch], margin: float) -> list[Branch]:
+    """Those that got anywhere and are not far behind."""
+    alive = [each for each in branches if each.out.ended != "dead-end"]
+    best = max((each.out.total for each in alive), default=0.0)
+    return [each for each in alive if each.out.total >= best - margin]
 
 
 def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:

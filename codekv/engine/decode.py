@@ -83,9 +83,20 @@ class Decoded:
     num_steps: int = 0
 
     @property
+    def total(self) -> float:
+        """Log probability of the text."""
+        return sum(self.logprobs)
+
+    @property
     def score(self) -> float:
         """Mean log probability per token; 0 for no tokens."""
-        return sum(self.logprobs) / len(self.logprobs) if self.logprobs else 0.0
+        return self.total / len(self.logprobs) if self.logprobs else 0.0
+
+    def become(self, other: Decoded) -> None:
+        """Take over another text."""
+        self.tokens, self.logprobs = [*other.tokens], [*other.logprobs]
+        self.data, self.ended = other.data, other.ended
+        self.num_steps = other.num_steps
 
 
 class Goal(Protocol):
@@ -128,13 +139,14 @@ class Decoder:
 
         `ahead` are tokens that were computed behind the prompt as a guess.
 
-        Appends the generated tokens, but not the last one, to `seq` and `index`:
+        What `out` holds already must stand in `seq` and `index`. Appends the generated
+        tokens, but not the last one, to `seq` and `index`:
         their keys and values stay for the next request. Yields after each step; if
         the work is dropped there, `out` holds what was decoded so far.
         """
         options, stop = goal.options, goal.stop
         previous = list(options.previous)
-        need = options.need
+        need = options.need[len(out.data) :]
         while True:
             token, logprob = self._pick(row, need)
             if token is None:

@@ -6,10 +6,11 @@ Runs on the worker's thread only. Knows tokens and tensors; no text, no syntax.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.branch import Brancher, Start, most_likely
+from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
@@ -17,8 +18,6 @@ from codekv.engine.prefill import Piece, Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from torch import Tensor
 
     from codekv.config import KvCacheConfig
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 
 
 MAX_GUESS = 12
+
+Choose = Callable[[Sequence[Decoded]], int]
+"""Told several texts; the number of the best one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,28 +129,50 @@ class Engine:
         filled = time.perf_counter()
         self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
         yield from self._decoder.decode(seq, row, self._index, task, out, ahead)
-        outcome = Outcome(
-            out,
-            reuse,
-            prefill_ms=(filled - started) * 1e3,
-            decode_ms=(time.perf_counter() - filled) * 1e3,
-        )
-        self.speed.note_prefill(reuse.computed, outcome.prefill_ms)
-        self.chains.ms_per_token = self.speed.ms_per_token
-        return outcome
+        return self._outcome(out, reuse, started, filled)
 
-    def candidates(self, task: Task, count: int) -> Steps[list[Outcome]]:
+    def race(
+        self, task: Task, starts: Sequence[Start], choose: Choose, out: Decoded
+    ) -> Steps[Outcome]:
+        """Answer with the best of several beginnings; plainly if none is likely.
+
+        They are decoded side by side until one is far ahead, which costs a step as a
+        rule; what is left then is for `choose`, and the chosen one goes on alone.
+        """
+        started = time.perf_counter()
+        seq, row, reuse, _ = yield from self._fill(task)
+        filled = time.perf_counter()
+        branches = yield from self._brancher.decode(
+            seq, row, starts, task.options, task.stop, Race()
+        )
+        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
+        rest: Tensor | None = row
+        if branches:
+            number = choose([each.out for each in branches]) if branches[1:] else 0
+            self._brancher.keep(seq, branches[number])
+            out.become(branches[number].out)
+            self._index.extend(out.tokens)
+            rest = branches[number].row
+        if rest is not None:
+            yield from self._decoder.decode(seq, rest, self._index, task, out)
+        return self._outcome(out, reuse, started, filled)
+
+    def candidates(
+        self, task: Task, count: int, more: Sequence[Start] = ()
+    ) -> Steps[list[Outcome]]:
         """Decode up to `count` continuations that differ in their first token.
 
         They share the prompt's slots and grow side by side; the first one is what
-        greedy decoding gives, unless the healed word needs several tokens.
+        greedy decoding gives, unless the healed word needs several tokens. Those that
+        begin with `more` stand before them.
         """
         started = time.perf_counter()
         seq, row, reuse, _ = yield from self._fill(task)
         filled = time.perf_counter()
         need = task.options.need
         allowed = self._vocab.starting_with(need) if need else None
-        starts = [Start((token,)) for token in most_likely(row, allowed, count)]
+        likely = most_likely(row, allowed, count)
+        starts = [*more, *(Start((token,)) for token in likely)]
         branches = yield from self._brancher.decode(
             seq, row, starts, task.options, task.stop
         )
@@ -159,17 +183,6 @@ class Engine:
             Outcome(branch.out, reuse, (filled - started) * 1e3, (ended - filled) * 1e3)
             for branch in branches
         ]
-
-    def branches(self, task: Task, starts: Sequence[Start]) -> Steps[list[Decoded]]:
-        """Decode one continuation per start, side by side.
-
-        For a second look at a prompt just answered: nothing is computed for it then.
-        """
-        seq, row, _, _ = yield from self._fill(task)
-        found = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop
-        )
-        return [branch.out for branch in found]
 
     def prepare(self, task: Task) -> Steps[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
@@ -193,6 +206,15 @@ class Engine:
         self.pool.clear()
         self.chains.clear()
         self.store.clear()
+
+    def _outcome(
+        self, out: Decoded, reuse: Reuse, started: float, filled: float
+    ) -> Outcome:
+        """Sum up an answer that ends now, and learn from its times."""
+        prefill_ms = (filled - started) * 1e3
+        self.speed.note_prefill(reuse.computed, prefill_ms)
+        self.chains.ms_per_token = self.speed.ms_per_token
+        return Outcome(out, reuse, prefill_ms, (time.perf_counter() - filled) * 1e3)
 
     def _fill(
         self, task: Task, guess: Sequence[int] = ()

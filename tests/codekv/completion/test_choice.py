@@ -1,10 +1,15 @@
+import re
+from itertools import accumulate
+
 import pytest
 
-from codekv.completion.choice import Choice, choose, starts
+from codekv.completion.choice import Choice, choose, forced, starts
 from codekv.completion.trim import TrimContext, finish
 from codekv.structure.parser import Parser
 from codekv.structure.shape import plan
+from codekv.testing.model import ByteTokenizer
 from codekv.text.snapshot import Snapshot
+from codekv.tokens.tokenizer import Encoding
 
 
 def context_at(source, language="python"):
@@ -49,6 +54,50 @@ def test_among_texts_that_parse_the_likelier_one_wins():
     source = "def f():\n    if a:\n        b()\n|\n"
     assert pick(source, ("    x = 1", -0.6), ("        x = 1", -0.5)) == 1
     assert pick(source, ("    x = 1", -0.5), ("        x = 1", -0.5)) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "texts", "best"),
+    [
+        # Nothing opens the line below.
+        ("if a:\n    b()\n|\n    c()\n", ("d()", "    d()"), 1),
+        ("if a:\n    b()\n|\n    c()\n", ("# d", "d()"), 0),
+        ("if a:\n    b()\n|\n    c()\n", ("if d:", "    d()"), 0),
+        # A body that is still to come is a lesser fault.
+        ("if a:\n    b()\n|\nc()\n", ("    if d:", "d()"), 1),
+        ("if a:\n    b()\n|\n    c()\n", ("d()", "    if d:"), 1),
+        ("if a:\n    b()\n|\n    c()\n", ("d(1,\n  2)", "    d()"), 1),
+    ],
+)
+def test_indentation_that_nothing_opens_costs(source, texts, best):
+    assert (
+        pick(source, *((text, -0.5 - i / 10) for i, text in enumerate(texts))) == best
+    )
+
+
+def test_a_text_that_is_far_likelier_may_break_the_file():
+    source = "if a:\n    b()\n|\nc()\n"
+    assert pick(source, ("    if d:", -1.0), ("d()", -6.0)) == 0
+
+
+class Words(ByteTokenizer):
+    """Joins a space to the letter behind it, and spaces before that."""
+
+    def encode(self, data):
+        parts = re.findall(rb" +(?= \w)| ?\w|\s", data)
+        ends = tuple(accumulate(map(len, parts)))
+        return Encoding(tuple(range(len(parts))), ends)
+
+
+def test_forced_white_space_leaves_the_word_its_space():
+    starts = forced((b"", b"    "), b"\n", Words())
+
+    assert [(start.tokens, start.lead) for start in starts] == [
+        ((0,), b""),
+        ((0, 1), b" "),
+    ]
+    (typed,) = forced((b"",), b"    ", Words())
+    assert (typed.tokens, typed.lead) == ((0,), b" ")
 
 
 def test_on_a_broken_file_probability_decides():

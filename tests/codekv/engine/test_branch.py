@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.engine.branch import Brancher, Start, most_likely
+from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
@@ -101,3 +101,39 @@ def test_a_branch_whose_lead_is_unlikely_ends_at_once() -> None:
     )
 
     assert (branch.out.ended, branch.out.tokens) == ("dead-end", [])
+
+
+def raced(tokens, starts, race, size=8):
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _, _ = finish(extend(RUNTIME, seq, tokens))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    options = DecodeOptions(max_tokens=size)
+    begun = [Start(tuple(start)) for start in starts]
+    branches = brancher.decode(seq, row, begun, options, lambda _: False, race)
+    return seq, brancher, finish(branches)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=20),
+    st.lists(st.lists(st.integers(0, 255), min_size=1, max_size=2), min_size=2),
+)
+def test_the_likeliest_branch_is_never_dropped(tokens, starts) -> None:
+    _, _, everyone = raced(tokens, starts[:4], None)
+    _, _, alive = raced(tokens, starts[:4], Race(margin=1e9, max_tokens=99))
+
+    assert [b.out.tokens for b in alive] == [b.out.tokens for b in everyone]
+    _, _, best = raced(tokens, starts[:4], Race(margin=0.0, max_tokens=99))
+    assert best
+
+
+def test_the_last_branch_of_a_race_goes_on_where_it_stands() -> None:
+    tokens = [1, 2, 3]
+    seq, brancher, branches = raced(tokens, [[5], [6], [7]], Race(0.0, 99))
+    (branch,) = branches
+    brancher.keep(seq, branch)
+    fresh = RUNTIME.new_kv(len(seq))
+    row = RUNTIME.forward(fresh, seq.tokens, 0)[-1]
+
+    assert seq.tokens == tokens + branch.out.tokens
+    assert branch.row.allclose(row, atol=1e-4)
