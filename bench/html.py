@@ -6,7 +6,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from bench import plots
-from bench.table import baselines_by_trace, requests, same, speed_line, timed
+from bench.table import (
+    baselines_by_trace,
+    num_timed,
+    requests,
+    same,
+    speed_line,
+    timed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,8 +114,8 @@ def _tiles(report: Mapping[str, Any]) -> str:
         ]
         for base in report["baselines"]:
             rows = {row["name"]: row for row in base["traces"]}
-            row = rows.get(name, {})
-            if base["name"] == "plugin-layout" and row.get("timed"):
+            is_shown = base["name"] == "plugin-layout" and name in rows
+            if is_shown and num_timed(rows[name]):
                 value = rows[name]["latency_ms"]["p50"]
                 tiles.append((f"{value:.0f} ms", f"{base['name']}, {name}"))
     if report["hit_rate"] is not None:

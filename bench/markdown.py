@@ -15,6 +15,7 @@ from bench.compare import load
 from bench.table import (
     baselines_by_trace,
     divergence_rows,
+    num_timed,
     requests,
     same,
     share_rows,
@@ -148,7 +149,7 @@ def _claims(report: Mapping[str, Any]) -> str:
     lines = []
     for row in report["traces"]:
         other = others.get(row["name"])
-        if not (other and other.get("timed", 1)) or row["name"] != "type-line":
+        if row["name"] != "type-line" or not other or not num_timed(other):
             continue
         first = other["ttft_ms"]["p50"] / max(row["ttft_ms"]["p50"], 0.01)
         whole = other["latency_ms"]["p50"] / max(row["latency_ms"]["p50"], 0.01)

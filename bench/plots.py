@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.svg import Canvas, Scale, short
-from bench.table import baselines_by_trace
+from bench.table import baselines_by_trace, num_timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +93,7 @@ def against(report: Mapping[str, Any]) -> str:
         report,
         "median latency by trace and target",
         "ms, median",
-        lambda row: row["latency_ms"]["p50"] if row.get("timed") else None,
+        lambda row: row["latency_ms"]["p50"] if num_timed(row) else None,
     )
 
 

@@ -132,15 +132,20 @@ def _share(share: Mapping[str, float] | None) -> str:
     return "" if share is None else f"{share['p50']:.2%} / {share['p95']:.2%}"
 
 
+def num_timed(row: Mapping[str, Any]) -> int:
+    """How many requests were timed; older reports timed all they had."""
+    return int(row.get("timed", row["requests"]))
+
+
 def timed(row: Mapping[str, Any], key: str, *shares: str) -> list[str]:
     """Milliseconds by percentile; blank where tokens were counted but nothing timed."""
-    known = row.get("timed", row["requests"])
+    known = num_timed(row)
     return [f"{row[key][share]:.0f}" if known else "" for share in shares]
 
 
 def requests(row: Mapping[str, Any]) -> str:
     """How many requests there were, and how many of them were timed if not all."""
-    total, known = row["requests"], row.get("timed", row["requests"])
+    total, known = row["requests"], num_timed(row)
     return str(total) if known == total else f"{total} ({known})"
 
 

@@ -135,7 +135,7 @@ class Completion:
     Attributes:
         reason: Why there are no items (`loading`, `excluded`, `inside-word`, …), for
             status displays and tests; empty when there are some.
-        reuse_stop: Why reuse of the cache ended (`suffix`, `window`, `edit`, …).
+        reuse_stop: Why reuse of the cache ended (`suffix`, `window`, `prefix`, `cold`).
         filters: Names of the trimming filters that changed the text.
         longest_run: Most equal tokens in a row in the prompt.
     """

@@ -106,7 +106,8 @@ def _reuse_advice(history: History, settings: Settings) -> list[str]:
         reason = max(history.eviction_reasons, key=history.eviction_reasons.__getitem__)
         remedy = EVICTIONS.get(reason, EVICTIONS["memory"])
         found.append(f"{evicted} blocks went, most for {reason}: {remedy}.")
-    elif budget is not None and budget < SMALL_BUDGET_MB:
+    is_tiny = budget is not None and budget < SMALL_BUDGET_MB
+    if is_tiny and not any("kvcache.memory_mb" in sentence for sentence in found):
         found.append(f"The pool is tiny: raise kvcache.memory_mb{_now(budget)}.")
     if settings["kvcache.reuse"] == "exact":
         found.append('Edited files recompute what follows: set kvcache.reuse "moved".')
@@ -141,8 +142,9 @@ EVICTIONS = {
 STOPS = {
     "window": "The window moves often: raise kvcache.max_length.",
     "suffix": "The suffix changes often: lower completion.suffix_tokens.",
-    "document": "Files push each other out: raise kvcache.live_documents.",
-    "edit": "Edits above the cursor stop reuse: check kvcache.reuse and max_drift.",
+    "prefix": "Edits above the cursor stop reuse: check kvcache.reuse and "
+    "kvcache.max_drift.",
+    "cold": "Files are new to the cache: raise kvcache.disk_mb to keep more of them.",
 }
 """Advice by the commonest reason why reuse ended."""
 

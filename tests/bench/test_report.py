@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from bench import compare, html, markdown, run, summary, table, traces
+from bench import compare, html, markdown, picture, run, summary, table, traces
 from bench.counting import Counted
 from bench.progress import RichProgress
 from bench.report import SCHEMA, notes, report
@@ -378,3 +378,31 @@ def test_wrong_usage_is_one_line(words, message, scripted):
     done = CliRunner().invoke(bench, words)
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)
+
+
+def test_a_picture_needs_a_report_and_a_browser(tmp_path, made, monkeypatch, capsys):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(made))
+    assert picture.main([]) == 1
+    assert "usage" in capsys.readouterr().err
+    assert picture.main([str(tmp_path / "none.json"), "x.png"]) == 1
+    assert "not a benchmark report" in capsys.readouterr().err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    assert picture.main([str(path), str(tmp_path / "x.png")]) == 1
+    assert "no browser found" in capsys.readouterr().err
+    monkeypatch.setenv("CHROMIUM", str(tmp_path / "none"))
+    assert picture.main([str(path), str(tmp_path / "x.png")]) == 1
+    assert "none: FileNotFoundError" in capsys.readouterr().err
+
+
+def test_advice_names_the_settings_of_a_deliberately_bad_configuration():
+    bad = Config().model_dump(mode="json")
+    bad["kvcache"] |= {"memory_mb": 16, "chunk_size": 16, "reuse": "exact"}
+    bad["kvcache"]["idle_work"] = False
+    result = executed([Entrant("codekv", lambda: Known(700))])
+    advice = " ".join(report(result, ABOUT | {"config": bad})["monitor"]["advice"])
+    for name in ("memory_mb", "chunk_size", "reuse", "idle_work"):
+        assert f"kvcache.{name}" in advice
+    good = executed([Entrant("codekv", lambda: Known(2))])
+    assert report(good, ABOUT | {"config": bad})["monitor"]["advice"] == []

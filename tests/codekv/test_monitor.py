@@ -99,6 +99,14 @@ def test_a_deliberately_bad_configuration_is_named():
     assert {"kvcache.memory_mb", "kvcache.chunk_size", "kvcache.reuse"} <= named
 
 
+@pytest.mark.parametrize("eviction", ["purge", "disk", "memory", "topic"])
+def test_a_tiny_budget_is_named_once_whatever_else_went(eviction):
+    monitor = Monitor(settings=settings(kvcache__memory_mb=16))
+    type_along(monitor, computed=900, evicted=5, eviction=eviction)
+    sentences = finding(monitor, "hit rate").advice
+    assert sum("kvcache.memory_mb" in sentence for sentence in sentences) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "more", "expected"),
     [
@@ -115,8 +123,8 @@ def test_a_deliberately_bad_configuration_is_named():
         ({"kvcache__reset_on_topic_switch": True}, {}, "kvcache.reset_on_topic_switch"),
         ({}, {"reuse_stop": "window"}, "kvcache.max_length"),
         ({}, {"reuse_stop": "suffix"}, "completion.suffix_tokens"),
-        ({}, {"reuse_stop": "document"}, "kvcache.live_documents"),
-        ({}, {"reuse_stop": "edit"}, "kvcache.reuse"),
+        ({}, {"reuse_stop": "cold"}, "kvcache.disk_mb"),
+        ({}, {"reuse_stop": "prefix"}, "kvcache.reuse"),
         ({}, {"reuse_stop": "unheard-of"}, "kvcache.memory_mb"),
     ],
 )

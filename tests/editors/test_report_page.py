@@ -1,12 +1,11 @@
 import asyncio
-import os
-import shutil
-import subprocess
+import json
+import struct
 from pathlib import Path
 
 import pytest
 
-from bench import html, run, traces
+from bench import html, picture, run, traces
 from bench.report import report
 from bench.run import Entrant, Options
 from bench.sample import Journal
@@ -49,42 +48,34 @@ def scripted():
 
 
 @pytest.fixture
-def page(tmp_path):
+def made(tmp_path):
     options = Options(SAMPLES, ("type-line", "jump"), episodes=2)
     entrants = [
-        Entrant(
-            name, lambda: ServiceTarget(lambda: ScriptedService(Script(), Config()))
-        )
+        Entrant(name, lambda: ServiceTarget(scripted))
         for name in ("codekv", "plugin-layout")
     ]
     played = run.execute(
         options, run.plan(options), entrants, Journal(None, "r"), Silent()
     )
-    path = tmp_path / "report.html"
-    path.write_text(html.render(report(asyncio.run(played), ABOUT)), "utf-8")
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report(asyncio.run(played), ABOUT)), "utf-8")
     return path
 
 
-def browse(page, *flags):
-    names = ("chromium", "chromium-browser", "google-chrome")
-    binary = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)))
-    command = [binary, "--headless", "--no-sandbox", "--disable-gpu"]
-    command += [
-        "--disable-background-networking",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-    ]
-    command += [f"--user-data-dir={page.parent / 'profile'}", *flags, page.as_uri()]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=True
-    )
-
-
-def test_a_browser_draws_the_report_without_a_network(installer, page):
+def test_a_browser_draws_the_report_without_a_network(installer, made):
     installer("browser")
-    tree = browse(page, "--dump-dom").stdout
-    assert tree.count("<svg") == 5
+    page = made.with_suffix(".html")
+    page.write_text(html.render(json.loads(made.read_text("utf-8"))), "utf-8")
+    tree = picture.browse(page, "--dump-dom")
+    assert tree.count("<svg") == 6
     assert tree.count("<circle") >= 2 * (30 + 16)
-    picture = page.parent / "report.png"
-    browse(page, "--window-size=1100,2400", f"--screenshot={picture}")
+
+
+def test_a_report_becomes_a_picture(installer, made):
+    installer("browser")
+    drawn = made.with_suffix(".png")
+    assert picture.main([str(made), str(drawn), "2400"]) == 0
+    data = drawn.read_bytes()
+    assert struct.unpack(">II", data[16:24]) == (picture.WIDTH, 2400)
     # An empty page of this size is a few kilobytes.
-    assert picture.stat().st_size > 60_000
+    assert len(data) > 60_000
