@@ -180,3 +180,69 @@ def test_speculation_answers_the_accepted_text() -> None:
     fresh = finish(make(completion={"multiline": "always"}).complete(same, 0.0))
 
     assert [i.text for i in found.items] == [i.text for i in fresh.items]
+
+
+def drop_after(pipeline, request, steps):
+    """A keystroke whose answer is dropped because the next one came."""
+    dropped = pipeline.complete(request, 0.0)
+    for _ in range(steps):
+        if next(dropped, "ended") == "ended":
+            break
+    dropped.close()
+
+
+def known_at(pipeline, data, cursor):
+    """What the last answer would put here: tokens of this vocabulary are bytes."""
+    for start in range(cursor, cursor - 4, -1):
+        tokens = pipeline._drafts.find("t.py", data, start, cursor)
+        if tokens:
+            return bytes(tokens)[cursor - start :]
+    return b""
+
+
+def test_what_a_dropped_answer_had_is_kept_while_the_text_agrees() -> None:
+    checked = 0
+    for at in range(100, len(SOURCE) - 1, 11):
+        pipeline = make(completion={"max_tokens": 24})
+        snapshot = Snapshot("t.py", 0, "python", SOURCE)
+        drop_after(pipeline, Request(snapshot, at, Trigger.INVOKED), 16)
+        known = known_at(pipeline, SOURCE, at)
+        if len(known) < 8 or known[0] not in b"abcdefghijklmnopqrstuvwxyz(.":
+            continue
+        checked += 1
+        typed = SOURCE[:at] + known[:1] + SOURCE[at:]
+        _, kept = ask(pipeline, typed, at + 1, 1)
+        _, fresh = ask(make(completion={"max_tokens": 24}), typed, at + 1, 1)
+
+        assert [i.text for i in kept.items] == [i.text for i in fresh.items]
+        # What was known is confirmed together with the prompt's end.
+        assert kept.tokens.steps <= max(0, kept.tokens.generated - len(known) + 2)
+    assert checked
+
+
+def test_a_keystroke_that_disagrees_starts_anew() -> None:
+    pipeline = make(completion={"max_tokens": 24})
+    at = SOURCE.index(b"item]")
+    snapshot = Snapshot("t.py", 0, "python", SOURCE)
+    drop_after(pipeline, Request(snapshot, at, Trigger.INVOKED), 16)
+    known = known_at(pipeline, SOURCE, at)
+    assert known
+    other = b"q" if known[:1] != b"q" else b"z"
+
+    assert known_at(pipeline, SOURCE[:at] + other + SOURCE[at:], at + 1) == b""
+
+
+def test_indentations_race_to_the_same_answer_as_from_a_fresh_start() -> None:
+    block = b"def f(a):\n    for b in a:\n        if b:\n            c(b)\n"
+    data = SOURCE + block + b"\n\ndef g():\n    pass\n"
+    at = len(SOURCE + block)
+    pipeline = make()
+    _, first = ask(pipeline, data, at)
+    _, again = ask(pipeline, data, at, 1)
+    _, several = ask(pipeline, data, at, 2, max_items=3)
+    _, plain = ask(make(completion={"syntax_choice": False}), data, at)
+
+    assert [i.text for i in first.items] == [i.text for i in again.items]
+    assert len(several.items) <= 3
+    assert plain.tokens.context == first.tokens.context
+    assert not first.text.startswith("\n")
