@@ -71,6 +71,8 @@ class KvCacheConfig(_Section):
     precision: Precision = "auto"
     reuse: Literal["exact", "moved"] = "moved"
     repair_tokens: int = Field(default=16, ge=0, le=256)
+    repair_tail: int = Field(default=32, ge=0, le=256)
+    repair_names: bool = False
     max_drift: int = Field(default=512, ge=0)
     sparse_interval: int = Field(default=0, ge=0, le=1024)
     newest_share: float = Field(default=0.8, gt=0.0, le=1.0)
@@ -79,6 +81,7 @@ class KvCacheConfig(_Section):
     disk: bool = True
     disk_mb: int = Field(default=2048, ge=0)
     idle_work: bool = True
+    warm_tokens: int = Field(default=16384, ge=0, le=1048576)
     reset_on_topic_switch: bool = False
     purge_strategy: PurgeStrategy = PurgeStrategy()
 

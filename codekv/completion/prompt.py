@@ -24,7 +24,7 @@ from codekv.completion.window import (
     longest_middle,
     window_start,
 )
-from codekv.engine.prefill import Piece
+from codekv.engine.parts import Piece
 from codekv.structure.shape import rest_end
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def pieces(prompt: Prompt, cuts: Sequence[int], ids: Sequence[int]) -> list[Piec
             start = span.start + lo - span.origin
             size = min(stop, end) - lo
             block = tuple(ids[cuts[number] : stop])
-            piece = Piece(start, start + size, block, lo - cuts[number], number)
+            piece = Piece(start, start + size, block, lo - cuts[number], lo)
             found.append(piece)
             number += 1
     return found

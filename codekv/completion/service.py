@@ -310,6 +310,15 @@ def _nothing(reason: str) -> Completion:
 
 def _needs_reload(old: Config, new: Config) -> bool:
     """Whether a change concerns what was set up when the model was loaded."""
-    fixed = {"reuse", "repair_tokens", "max_drift", "max_length", "idle_work"}
+    fixed = {
+        "reuse",
+        "repair_tokens",
+        "repair_tail",
+        "repair_names",
+        "max_drift",
+        "max_length",
+        "idle_work",
+        "warm_tokens",
+    }
     before = old.kvcache.model_dump(exclude=fixed)
     return old.model != new.model or before != new.kvcache.model_dump(exclude=fixed)

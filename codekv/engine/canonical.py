@@ -66,6 +66,45 @@ def write_blocks(
         value_store.index_copy_(1, index, values.to(device, value_store.dtype))
 
 
+def move_slots(
+    runtime: Runtime,
+    seq: LiveSequence,
+    parts: Sequence[tuple[int, int, LiveSequence, int]],
+) -> None:
+    """Copy slots of live sequences to other slots, turning keys by the difference.
+
+    A rotation by p and one by d are a rotation by p + d, so keys need not become
+    canonical in between; a bias inside them is turned with them.
+
+    Args:
+        runtime: Knows the rotation.
+        seq: Overwritten; may be among the sources.
+        parts: (start, stop, source, origin): `seq`'s slots [start, stop) become those
+            of `source` from `origin` on.
+    """
+    if not parts:
+        return
+    layers = range(runtime.spec.num_layers)
+    taken = [
+        [source.kv.read(layer, origin, origin + stop - start) for layer in layers]
+        for start, stop, source, origin in parts
+    ]
+    keys = [torch.cat([part[layer][0] for part in taken], dim=1) for layer in layers]
+    values = [torch.cat([part[layer][1] for part in taken], dim=1) for layer in layers]
+    rope = runtime.rope
+    if rope is not None and any(start != origin for start, _, _, origin in parts):
+        by = torch.cat(
+            [torch.full((b - a,), a - origin) for a, b, _, origin in parts]
+        ).to(keys[0].device)
+        keys = _all_layers(keys, lambda k: rope.shift(k, by))
+    index = torch.cat([torch.arange(a, b) for a, b, _, _ in parts])
+    index = index.to(seq.kv.keys[0].device)
+    for layer in layers:
+        key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
+        key_store.index_copy_(1, index, keys[layer].to(key_store.dtype))
+        value_store.index_copy_(1, index, values[layer])
+
+
 def slice_planes(planes: Planes, start: int, stop: int) -> Planes:
     """Tokens [start, stop) of a block; views."""
     return [(keys[:, start:stop], values[:, start:stop]) for keys, values in planes]

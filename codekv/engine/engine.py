@@ -14,7 +14,8 @@ from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.prefill import Piece, Prefill, Reuse
+from codekv.engine.parts import Piece, Repair, Wanted
+from codekv.engine.prefill import Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
 
 if TYPE_CHECKING:
@@ -42,12 +43,19 @@ class Task:
         pieces: Which of its slots hold which document blocks.
         options: How to decode.
         stop: Told all bytes behind the healed word; True ends the text.
+        touched: Slots that use a name whose definition changed lately.
     """
 
     tokens: tuple[int, ...]
     pieces: tuple[Piece, ...]
     options: DecodeOptions
     stop: Stop
+    touched: tuple[int, ...] = ()
+
+    @property
+    def wanted(self) -> Wanted:
+        """The prompt as prefill sees it."""
+        return Wanted(self.tokens, self.pieces, self.touched)
 
 
 @dataclass(slots=True)
@@ -102,7 +110,11 @@ class Engine:
         self.chains = Chains(runtime, store)
         self.pool = SequencePool(self._new_sequence, kvcache.live_documents)
         self.prefill = Prefill(
-            runtime, store, kvcache.reuse == "moved", kvcache.repair_tokens
+            runtime,
+            store,
+            kvcache.reuse == "moved",
+            _repair_of(kvcache),
+            kvcache.max_drift,
         )
         self._decoder = Decoder(runtime, vocab, token_bytes, DraftPolicy())
         self._brancher = Brancher(runtime, token_bytes)
@@ -118,8 +130,8 @@ class Engine:
                 best, most = seq, common
         if best is None:
             best = LiveSequence(self.runtime.new_kv(0))
-        fills = self.prefill.plan(best, task.tokens, task.pieces)
-        return len(self.prefill.missing(best, task.tokens, fills))
+        parts = self.prefill.plan(best, task.wanted, self._others())
+        return len(self.prefill.missing(best, task.wanted, parts))
 
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
@@ -195,7 +207,9 @@ class Engine:
 
     def configure(self, kvcache: KvCacheConfig) -> None:
         """Take settings that need no new store."""
-        self.prefill.configure(kvcache.reuse == "moved", kvcache.repair_tokens)
+        self.prefill.configure(
+            kvcache.reuse == "moved", _repair_of(kvcache), kvcache.max_drift
+        )
 
     def forget(self, topic: str) -> None:
         """Free what a closed document holds."""
@@ -221,12 +235,20 @@ class Engine:
     ) -> Steps[tuple[LiveSequence, Tensor, Reuse, Ahead]]:
         seq = self._acquire(task)
         row, reuse, ahead = yield from self.prefill.run(
-            seq, task.tokens, task.pieces, guess
+            seq, task.wanted, self._others(), guess
         )
         return seq, row, reuse, ahead
 
     def _acquire(self, task: Task) -> LiveSequence:
         return self.pool.acquire(task.tokens, self.chains.sequences())
 
+    def _others(self) -> list[LiveSequence]:
+        """Sequences that slots may be moved from, the most trusted first."""
+        return [*reversed(list(self.pool)), *self.chains.sequences()]
+
     def _new_sequence(self) -> LiveSequence:
         return LiveSequence(self.runtime.new_kv(1024))
+
+
+def _repair_of(kvcache: KvCacheConfig) -> Repair:
+    return Repair(kvcache.repair_tokens, kvcache.repair_tail, kvcache.repair_names)

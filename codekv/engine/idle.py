@@ -165,7 +165,7 @@ def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[
             seq.kv, part, start, "last" if stop == len(tokens) else "none"
         )
         held = min(stop, len(seq)) - start
-        seq.grades[start : start + held] = bytes(held)
+        seq.mark_exact(start, start + held)
         seq.append(part[held:])
         if logits is not None:
             seq.logits = {len(tokens) - 1: logits[-1]}

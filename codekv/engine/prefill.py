@@ -1,8 +1,8 @@
 """Bring a live sequence to a prompt: keep, restore, move, compute the rest.
 
 `extend` is the exact way and the slow twin. `Prefill` first fills slots from stored
-blocks, then computes what is missing and what repairs the joints (the first tokens
-of each moved run, after EPIC, Hu et al. 2024). Generators; they yield per chunk.
+blocks and live sequences, then computes what is missing and what repairs the joints.
+Generators; they yield per chunk.
 """
 
 from __future__ import annotations
@@ -10,50 +10,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.canonical import Planes, slice_planes, write_blocks
-from codekv.engine.extend import CHUNK, Ahead, extend
-from codekv.engine.sequence import Grade
-from codekv.units import ChainKey
+from codekv.engine.canonical import move_slots, slice_planes, write_blocks
+from codekv.engine.extend import CHUNK, NOTHING_AHEAD, Ahead, extend
+from codekv.engine.parts import (
+    Part,
+    Reach,
+    Repair,
+    Wanted,
+    find_parts,
+    slots_to_compute,
+)
+from codekv.engine.sequence import Grade, LiveSequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from codekv.cache.key import BlockRef
-    from codekv.engine.sequence import LiveSequence
+    from codekv.engine.canonical import Planes
     from codekv.engine.worker import Steps
-    from codekv.model.runtime import Runtime
-    from codekv.storage.blockstore import BlockStore, Hit
-
-NO_PARENT = ChainKey(bytes(16))
-"""Parent of whatever stands behind a gap, where nothing is exact."""
-
-WORTH_RESTORING = 24
-"""Below this many missing tokens a look into the store costs more than it saves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Prompt slots [start, stop) that hold tokens of one document block.
-
-    Attributes:
-        block: All tokens of that block.
-        lo: Index in `block` of the token at `start`.
-        number: Place of the block in its document; consecutive pieces with
-            consecutive numbers form one run.
-    """
-
-    start: int
-    stop: int
-    block: tuple[int, ...]
-    lo: int
-    number: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the piece is its entire block."""
-        return self.lo == 0 and self.stop - self.start == len(self.block)
+    from codekv.model.runtime import Logits, Runtime
+    from codekv.storage.blockstore import BlockStore
 
 
 @dataclass(slots=True)
@@ -75,197 +52,173 @@ class Reuse:
         return self.exact + self.restored + self.moved + self.computed
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """A stored block chosen for a piece."""
-
-    piece: Piece
-    hit: Hit
-    grade: Grade
-
-
 class Prefill:
-    """Prefill with stored blocks."""
+    """Prefill with whatever is at hand."""
 
     def __init__(
-        self, runtime: Runtime, store: BlockStore, move: bool, repair: int
+        self,
+        runtime: Runtime,
+        store: BlockStore,
+        move: bool,
+        repair: Repair,
+        max_drift: int = 512,
     ) -> None:
         """Use a store.
 
         Args:
             runtime: Computes what is missing.
             store: Where blocks come from.
-            move: Whether blocks may be used after another text than their own.
-            repair: How many tokens at the start of each moved run are recomputed.
+            move: Whether slots may be used after another text than their own.
+            repair: What is recomputed where slots are moved.
+            max_drift: How many tokens a moved slot may not have seen.
         """
         self._runtime = runtime
         self._store = store
-        self.configure(move, repair)
+        self.configure(move, repair, max_drift)
 
-    def configure(self, move: bool, repair: int) -> None:
+    def configure(self, move: bool, repair: Repair, max_drift: int) -> None:
         """Change what was given at the start."""
         self._move = move and all(self._runtime.spec.movable)
         self._repair = repair
+        self._max_drift = max_drift
 
     def run(
         self,
         seq: LiveSequence,
-        tokens: Sequence[int],
-        pieces: Sequence[Piece],
+        wanted: Wanted,
+        others: Sequence[LiveSequence] = (),
         guess: Sequence[int] = (),
     ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
-        """Bring `seq` to `tokens`; `pieces` say which blocks they come from.
+        """Bring `seq` to a prompt.
+
+        Args:
+            seq: Changed.
+            wanted: The prompt.
+            others: Sequences whose slots may be moved here, the most trusted first.
+            guess: Tokens that may follow.
 
         Returns:
             Logits [V] after the last token, where all slots came from, and the guess
             if it was computed.
         """
+        tokens = wanted.tokens
         common = seq.common_prefix(tokens)
-        fills = self.plan(seq, tokens, pieces)
-        parts = [(fill, planes) for fill in fills if (planes := self._load(fill))]
-        done: set[int] = set()
-        if parts:
+        parts = self.plan(seq, wanted, others)
+        loaded = [(part, planes) for part in parts if (planes := self._load(part))]
+        if loaded:
             yield
-            done = yield from self._assemble(seq, tokens, parts)
-        row, computed, ahead = yield from extend(
-            self._runtime, seq, tokens, guess=guess
-        )
-        done.update(range(len(tokens) - computed, len(tokens)))
+            row, done = yield from self._assemble(seq, wanted, loaded)
+            ahead = NOTHING_AHEAD
+        else:
+            row, computed, ahead = yield from extend(
+                self._runtime, seq, tokens, guess=guess
+            )
+            done = set(range(len(tokens) - computed, len(tokens)))
         reuse = _count(seq.grades, done)
         reuse.common = common
         return row, reuse, ahead
 
     def plan(
-        self, seq: LiveSequence, tokens: Sequence[int], pieces: Sequence[Piece]
-    ) -> list[Fill]:
-        """Choose stored blocks for the slots that `seq` lacks; reads no bytes."""
-        common = seq.common_prefix(tokens)
-        if len(tokens) - common < WORTH_RESTORING:
-            return []
-        wanted = [piece for piece in pieces if piece.stop > common]
-        refs = self._refs(tokens, pieces)
-        hits = self._store.match([refs[piece.start] for piece in wanted])
-        fills = []
-        for piece, hit in zip(wanted, hits, strict=True):
-            if hit is None:
-                continue
-            exact = hit.kind == "chain" and piece.is_whole
-            if exact or self._move:
-                fills.append(Fill(piece, hit, Grade.RESTORED if exact else Grade.MOVED))
-        return fills
+        self, seq: LiveSequence, wanted: Wanted, others: Sequence[LiveSequence] = ()
+    ) -> list[Part]:
+        """Choose parts for the slots that `seq` lacks; reads no bytes."""
+        reach = Reach(self._store, others, self._move, self._max_drift)
+        return find_parts(seq, wanted, reach)
 
     def missing(
-        self, seq: LiveSequence, tokens: Sequence[int], fills: Sequence[Fill]
+        self, seq: LiveSequence, wanted: Wanted, parts: Sequence[Part]
     ) -> list[int]:
-        """Slots that have to be computed if `fills` are loaded, ascending."""
-        common = min(seq.common_prefix(tokens), len(tokens) - 1)
-        todo = set(range(common, len(tokens)))
-        for fill in fills:
-            todo.difference_update(range(fill.piece.start, fill.piece.stop))
-        for slot in self._joints(fills, common):
-            todo.add(slot)
-        todo.add(len(tokens) - 1)
-        return sorted(todo)
+        """Slots that have to be computed if `parts` are used, ascending."""
+        common = seq.common_prefix(wanted.tokens)
+        return slots_to_compute(parts, common, wanted, self._repair)
 
-    def _refs(
-        self, tokens: Sequence[int], pieces: Sequence[Piece]
-    ) -> dict[int, BlockRef]:
-        """A reference per piece's start; the chain starts at the first token."""
-        refs: dict[int, BlockRef] = {}
-        # What stands before the first whole block is the chain's root, as it is in
-        # the chains that idle work computes.
-        reached = next((piece.start for piece in pieces if piece.is_whole), -1)
-        parent: ChainKey | None = None
-        if reached > 0:
-            parent = self._store.ref(None, tokens[:reached]).chain
-        for piece in pieces:
-            if piece.start < reached:
-                refs[piece.start] = self._store.ref(NO_PARENT, piece.block)
-                continue
-            ref = self._store.ref(parent, piece.block)
-            refs[piece.start] = ref
-            if piece.start == reached and piece.is_whole:
-                parent, reached = ref.chain, piece.stop
-            else:
-                parent, reached = NO_PARENT, -1
-        return refs
-
-    def _joints(self, fills: Sequence[Fill], common: int) -> list[int]:
-        slots: list[int] = []
-        last: Piece | None = None
-        for fill in fills:
-            piece = fill.piece
-            if fill.grade is Grade.MOVED:
-                joined = (
-                    last is not None
-                    and last.stop == piece.start
-                    and last.number + 1 == piece.number
-                )
-                if not joined:
-                    start = max(piece.start, common)
-                    slots.extend(range(start, min(start + self._repair, piece.stop)))
-            last = piece
-        return slots
-
-    def _load(self, fill: Fill) -> Planes | None:
-        planes = self._store.load(fill.hit)
+    def _load(self, part: Part) -> Planes | LiveSequence | None:
+        if isinstance(part.source, LiveSequence):
+            return part.source
+        planes = self._store.load(part.source)
         if planes is None:
             return None
-        lo = fill.piece.lo
-        return slice_planes(planes, lo, lo + fill.piece.stop - fill.piece.start)
+        return slice_planes(planes, part.origin, part.origin + part.stop - part.start)
 
     def _assemble(
         self,
         seq: LiveSequence,
-        tokens: Sequence[int],
-        parts: Sequence[tuple[Fill, Planes]],
-    ) -> Steps[set[int]]:
-        """Write stored planes and compute the gaps up to the last filled slot.
+        wanted: Wanted,
+        loaded: Sequence[tuple[Part, Planes | LiveSequence]],
+    ) -> Steps[tuple[Tensor, set[int]]]:
+        """Put the parts in place and compute the gaps, up to the last slot.
 
         A slot counts as held only once everything before it is there, so the work
         may be dropped at any yield.
 
         Returns:
-            The slots that were computed.
+            Logits [V] after the last token, and the slots that were computed.
         """
-        fills = [fill for fill, _ in parts]
-        todo = self.missing(seq, tokens, fills)
-        common = min(seq.common_prefix(tokens), len(tokens) - 1)
-        seq.crop(common)
-        seq.reserve(len(tokens))
-        write_blocks(self._runtime, seq, [_from(common, f, p) for f, p in parts])
-        grades = [Grade.COMPUTED] * len(tokens)
-        for fill in fills:
-            for slot in range(fill.piece.start, fill.piece.stop):
-                grades[slot] = fill.grade
-        end = max(fill.piece.stop for fill in fills)
-        todo = [slot for slot in todo if slot < end]
+        tokens = wanted.tokens
+        parts = [part for part, _ in loaded]
+        todo = self.missing(seq, wanted, parts)
+        self._place(seq, tokens, loaded)
+        grades = [(Grade.COMPUTED, 0)] * len(tokens)
+        for part in parts:
+            for slot in range(part.start, part.stop):
+                grades[slot] = part.grade, part.drift
+        for slot in todo:
+            grades[slot] = Grade.COMPUTED, 0
+        row: Tensor | None = None
         for i in range(0, len(todo), CHUNK):
             group = todo[i : i + CHUNK]
-            self._compute(seq, tokens, group)
-            for slot in group:
-                grades[slot] = Grade.COMPUTED
+            row = self._compute(seq, tokens, group)
             _advance(seq, tokens, grades, group[-1] + 1)
             yield
-        _advance(seq, tokens, grades, end)
-        return set(todo)
+        assert row is not None, "the last slot is always computed"
+        seq.logits = {len(tokens) - 1: row}
+        return row, set(todo)
+
+    def _place(
+        self,
+        seq: LiveSequence,
+        tokens: Sequence[int],
+        loaded: Sequence[tuple[Part, Planes | LiveSequence]],
+    ) -> None:
+        """Write all parts to their slots; sources are read before `seq` is changed."""
+        live = [
+            (part.start, part.stop, source, part.origin)
+            for part, source in loaded
+            if isinstance(source, LiveSequence)
+        ]
+        stored = [
+            (part.start, planes)
+            for part, planes in loaded
+            if not isinstance(planes, LiveSequence)
+        ]
+        seq.reserve(len(tokens))
+        move_slots(self._runtime, seq, live)
+        seq.crop(min(seq.common_prefix(tokens), len(tokens) - 1))
+        if stored:
+            write_blocks(self._runtime, seq, stored)
 
     def _compute(
         self, seq: LiveSequence, tokens: Sequence[int], slots: Sequence[int]
-    ) -> None:
+    ) -> Tensor | None:
+        """Compute some slots; logits [V] if the prompt's last one is among them."""
         part = [tokens[slot] for slot in slots]
+        wanted: Logits = "last" if slots[-1] == len(tokens) - 1 else "none"
         if slots[-1] - slots[0] + 1 == len(slots):
-            self._runtime.forward(seq.kv, part, slots[0], "none")
+            rows = self._runtime.forward(seq.kv, part, slots[0], wanted)
         else:
-            self._runtime.forward_scattered(seq.kv, part, slots)
+            rows = self._runtime.forward_scattered(seq.kv, part, slots, wanted)
+        return None if rows is None else rows[-1]
 
 
 def _advance(
-    seq: LiveSequence, tokens: Sequence[int], grades: Sequence[Grade], stop: int
+    seq: LiveSequence,
+    tokens: Sequence[int],
+    grades: Sequence[tuple[Grade, int]],
+    stop: int,
 ) -> None:
     """Count slots up to `stop` as held; what was computed inherits inexactness."""
     for slot in range(len(seq), stop):
-        seq.append(tokens[slot : slot + 1], grades[slot])
+        seq.append(tokens[slot : slot + 1], *grades[slot])
 
 
 def _count(grades: bytes | bytearray, computed: set[int]) -> Reuse:
@@ -280,11 +233,3 @@ def _count(grades: bytes | bytearray, computed: set[int]) -> Reuse:
         else:
             reuse.moved += 1
     return reuse
-
-
-def _from(common: int, fill: Fill, planes: Planes) -> tuple[int, Planes]:
-    """Leave out what the sequence already holds."""
-    start = fill.piece.start
-    if start >= common:
-        return start, planes
-    return common, slice_planes(planes, common - start, planes[0][0].shape[1])

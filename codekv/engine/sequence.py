@@ -31,12 +31,13 @@ class LiveSequence:
     """One prompt's tokens, their slots, and the logits after the last prompt token.
 
     Slot i holds token i at position i. A grade other than COMPUTED marks a slot as
-    approximate.
+    approximate; its drift is how many tokens before it it never saw.
     """
 
     kv: KVTensors
     tokens: list[int] = field(default_factory=list)
     grades: bytearray = field(default_factory=bytearray)
+    drift: list[int] = field(default_factory=list)
     logits: dict[int, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -57,9 +58,12 @@ class LiveSequence:
         if length < len(self.tokens):
             del self.tokens[length:]
             del self.grades[length:]
+            del self.drift[length:]
             self.logits = {p: row for p, row in self.logits.items() if p < length}
 
-    def append(self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED) -> None:
+    def append(
+        self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED, drift: int = 0
+    ) -> None:
         """Note tokens whose keys and values have been written behind the last.
 
         What was computed after an approximate slot inherits its grade.
@@ -68,6 +72,12 @@ class LiveSequence:
             grade = Grade(max(self.grades))
         self.tokens.extend(tokens)
         self.grades.extend(bytes([grade]) * len(tokens))
+        self.drift.extend([drift] * len(tokens))
+
+    def mark_exact(self, start: int, stop: int) -> None:
+        """Note that slots [start, stop) were computed anew behind exact ones."""
+        self.grades[start:stop] = bytes(stop - start)
+        self.drift[start:stop] = [0] * (stop - start)
 
     def reserve(self, length: int) -> None:
         """Make room for `length` slots; rounds up so that growth is rare."""
@@ -81,10 +91,13 @@ class LiveSequence:
         self.kv.copy_slots(source.kv, 0, length)
         self.tokens = source.tokens[:length]
         self.grades = source.grades[:length]
+        self.drift = source.drift[:length]
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert len(self.tokens) == len(self.grades) <= self.kv.capacity
+        assert len(self.drift) == len(self.tokens)
+        assert not any(self.drift[: self.num_exact])
         assert all(p < len(self.tokens) for p in self.logits)
 
 

@@ -125,14 +125,23 @@ class Adapter:
         return rows if logits == "all" else rows[-1:]
 
     def forward_scattered(
-        self, kv: KVTensors, tokens: Sequence[int], slots: Sequence[int]
-    ) -> None:
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        slots: Sequence[int],
+        logits: Logits = "none",
+    ) -> Tensor | None:
         """Recompute tokens in place, one run of neighbouring slots at a time."""
         begin = 0
+        rows: list[Tensor | None] = []
         for end in range(1, len(slots) + 1):
             if end == len(slots) or slots[end] != slots[end - 1] + 1:
-                self.forward(kv, tokens[begin:end], slots[begin], "none")
+                rows.append(self.forward(kv, tokens[begin:end], slots[begin], logits))
                 begin = end
+        found = [row for row in rows if row is not None]
+        if not found:
+            return None
+        return torch.cat(found) if logits == "all" else found[-1]
 
     def forward_tree(
         self,

@@ -76,8 +76,12 @@ class Decoder:
 
     @torch.inference_mode()
     def forward_scattered(
-        self, kv: KVTensors, tokens: Sequence[int], slots: Sequence[int]
-    ) -> None:
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        slots: Sequence[int],
+        logits: Logits = "none",
+    ) -> Tensor | None:
         """Recompute tokens in place at ascending slots; see `Runtime`."""
         slots_T = torch.tensor(slots, device=self._device)
         stop = slots[-1] + 1
@@ -85,7 +89,10 @@ class Decoder:
         every_S = torch.arange(stop, device=self._device)
         mask_TS = every_S[None, :] <= slots_T[:, None]
         attention = Attention(self._arch, slots_T, mask_TS, self._kv_dtype)
-        self._run(kv, tokens, turns_T1C, attention)
+        x_TE = self._run(kv, tokens, turns_T1C, attention)
+        if logits == "none":
+            return None
+        return self._logits(x_TE if logits == "all" else x_TE[-1:])
 
     @torch.inference_mode()
     def forward_tree(

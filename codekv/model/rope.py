@@ -48,6 +48,13 @@ class Rope:
         square = self.scaling * self.scaling
         return self._turn(keys_HTD.to(torch.float32), cos / square, -sin / square)
 
+    def shift(self, keys_HTD: Tensor, by: Tensor) -> Tensor:
+        """Move rotated keys by `by` [T] positions; a new float32 tensor."""
+        cos, sin = self.tables(by)
+        return self._turn(
+            keys_HTD.to(torch.float32), cos / self.scaling, sin / self.scaling
+        )
+
     def _turn(self, keys_HTD: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
         width = 2 * self.inv_freq.numel()
         turned, rest = keys_HTD[..., :width], keys_HTD[..., width:]

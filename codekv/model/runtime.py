@@ -90,12 +90,19 @@ class Runtime(Protocol):
         """
 
     def forward_scattered(
-        self, kv: KVTensors, tokens: Sequence[int], slots: Sequence[int]
-    ) -> None:
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        slots: Sequence[int],
+        logits: Logits = "none",
+    ) -> Tensor | None:
         """Recompute tokens in place at ascending `slots` (= positions).
 
         Each attends to every slot up to its own; slots between are read as they
         are. Used to repair moved blocks.
+
+        Returns:
+            As `forward`.
         """
 
     def forward_tree(

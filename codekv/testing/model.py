@@ -119,11 +119,18 @@ class TinyRuntime:
         return rows[-1:] if logits == "last" else rows
 
     def forward_scattered(
-        self, kv: KVTensors, tokens: Sequence[int], slots: Sequence[int]
-    ) -> None:
+        self,
+        kv: KVTensors,
+        tokens: Sequence[int],
+        slots: Sequence[int],
+        logits: Logits = "none",
+    ) -> Tensor | None:
         """See `Runtime.forward_scattered`."""
         places = torch.tensor(slots)
-        self._run(kv, tokens, places, places, None)
+        rows = self._run(kv, tokens, places, places, None)
+        if logits == "none":
+            return None
+        return rows[-1:] if logits == "last" else rows
 
     def forward_tree(
         self,

@@ -6,7 +6,8 @@ from codekv.config import KvCacheConfig
 from codekv.engine.engine import Engine
 from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.prefill import Piece, Prefill
+from codekv.engine.parts import Piece, Repair, Wanted
+from codekv.engine.prefill import Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
@@ -35,11 +36,10 @@ def chain_of(blocks) -> Chain:
     return Chain("doc", tokens, tuple(cuts), bytes(len(tokens)), persist=False)
 
 
-def pieces_of(blocks, numbers=None):
+def pieces_of(blocks):
     found, at = [], 1
-    for i, block in enumerate(blocks):
-        number = numbers[i] if numbers else i
-        found.append(Piece(at, at + len(block), tuple(block), 0, number))
+    for block in blocks:
+        found.append(Piece(at, at + len(block), tuple(block), 0, at - 1))
         at += len(block)
     return found
 
@@ -88,8 +88,8 @@ def test_restored_chain_gives_the_exact_answer(blocks, tail) -> None:
     finish(Chains(RUNTIME, kept).warm(chain_of(blocks)))
     tokens = (*chain_of(blocks).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
-    prefill = Prefill(RUNTIME, kept, move=False, repair=4)
-    row, reuse, _ = finish(prefill.run(seq, tokens, pieces_of(blocks)))
+    prefill = Prefill(RUNTIME, kept, move=False, repair=Repair(4, 3))
+    row, reuse, _ = finish(prefill.run(seq, Wanted(tokens, pieces_of(blocks))))
     seq.check()
 
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
@@ -105,8 +105,8 @@ def test_moved_blocks_become_exact_by_repair(blocks, above, tail, k) -> None:
     moved = [above, *blocks]
     tokens = (*chain_of(moved).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
-    prefill = Prefill(RUNTIME, kept, move=True, repair=k)
-    _, reuse, _ = finish(prefill.run(seq, tokens, pieces_of(moved)))
+    prefill = Prefill(RUNTIME, kept, move=True, repair=Repair(k, k))
+    _, reuse, _ = finish(prefill.run(seq, Wanted(tokens, pieces_of(moved))))
     seq.check()
     assert reuse.context == len(tokens)
 
@@ -136,9 +136,9 @@ def test_assembly_may_be_dropped_at_any_step(blocks, above, data) -> None:
     moved = [above, *blocks]
     tokens = chain_of(moved).tokens
     seq = LiveSequence(RUNTIME.new_kv(4))
-    prefill = Prefill(RUNTIME, kept, move=True, repair=2)
+    prefill = Prefill(RUNTIME, kept, move=True, repair=Repair(2, 0))
     for _ in range(3):
-        steps = prefill.run(seq, tokens, pieces_of(moved))
+        steps = prefill.run(seq, Wanted(tokens, pieces_of(moved)))
         for _ in range(data.draw(st.integers(0, 4))):
             try:
                 next(steps)

@@ -1,0 +1,177 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codekv.engine.canonical import move_slots
+from codekv.engine.extend import extend
+from codekv.engine.idle import repair
+from codekv.engine.parts import Repair, Wanted
+from codekv.engine.prefill import Prefill
+from codekv.engine.runs import GRAM, find_runs
+from codekv.engine.sequence import Grade, LiveSequence
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import PlainCodec
+from codekv.testing.model import TinyRuntime, finish
+
+RUNTIME = TinyRuntime()
+TOLERANCE = 1e-4
+NOTHING = Repair(0, 0, names=False)
+
+texts = st.lists(st.integers(0, 9), min_size=40, max_size=120)
+
+
+def store() -> BlockStore:
+    return BlockStore(
+        fingerprint="tiny", budget=StoreBudget(1 << 20), codec=PlainCodec("fp32")
+    )
+
+
+def sequence(tokens) -> LiveSequence:
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    finish(extend(RUNTIME, seq, tokens))
+    return seq
+
+
+def fresh_row(tokens):
+    return RUNTIME.forward(RUNTIME.new_kv(len(tokens)), tokens, 0)[-1]
+
+
+@st.composite
+def edited(draw):
+    """A text and the same text after some replacements."""
+    old = draw(texts)
+    new = list(old)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(new)))
+        size = draw(st.integers(0, 8))
+        new[at : at + size] = draw(st.lists(st.integers(10, 19), max_size=8))
+    return old, [*new, 42]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(texts, max_size=3), texts, st.data())
+def test_runs_hold_the_same_tokens_and_do_not_overlap(held, tokens, data) -> None:
+    sources = [LiveSequence(RUNTIME.new_kv(1), list(text)) for text in held]
+    cut = data.draw(st.integers(0, len(tokens)))
+    gaps = [(0, cut), (cut, len(tokens))]
+    at = 0
+    for run in find_runs(tokens, gaps, sources):
+        size = run.stop - run.start
+        same = run.source.tokens[run.origin : run.origin + size]
+        assert tokens[run.start : run.stop] == same
+        assert size >= GRAM
+        assert run.start >= at
+        assert not run.start < cut < run.stop
+        at = run.stop
+
+
+def test_a_text_of_one_repeated_token_is_one_run() -> None:
+    source = LiveSequence(RUNTIME.new_kv(1), [7] * 5000)
+    runs = find_runs([3, *[7] * 4000], [(0, 4001)], [source])
+
+    assert [(run.start, run.stop) for run in runs] == [(1, 4001)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(texts, st.integers(0, 50), st.integers(0, 30), st.booleans())
+def test_moving_turns_keys_as_computing_elsewhere_would(
+    tokens, start, origin, itself
+) -> None:
+    # The first layer's keys and values depend on the token and its position alone.
+    source = sequence(tokens)
+    origin = min(origin, len(tokens) - 8)
+    seq = source if itself else LiveSequence(RUNTIME.new_kv(4))
+    seq.reserve(start + 8)
+    move_slots(RUNTIME, seq, [(start, start + 8, source, origin)])
+    there = RUNTIME.new_kv(start + 8)
+    padding = [0] * start
+    RUNTIME.forward(there, [*padding, *tokens[origin : origin + 8]], 0)
+    for mine, theirs in zip(
+        seq.kv.read(0, start, start + 8),
+        there.read(0, start, start + 8),
+        strict=True,
+    ):
+        assert torch.allclose(mine, theirs, atol=TOLERANCE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(edited(), st.integers(0, 20), st.integers(0, 20), st.booleans())
+def test_slots_behind_an_edit_are_moved_and_become_exact(
+    texts, first, last, itself
+) -> None:
+    old, new = texts
+    source = sequence(old)
+    seq = source if itself else LiveSequence(RUNTIME.new_kv(4))
+    prefill = Prefill(RUNTIME, store(), True, Repair(first, last))
+    row, reuse, _ = finish(prefill.run(seq, Wanted(new), [source]))
+    seq.check()
+
+    assert seq.tokens == new
+    assert reuse.context == len(new)
+    if reuse.moved == 0:
+        assert torch.allclose(row, fresh_row(new), atol=TOLERANCE)
+    finish(repair(RUNTIME, seq, new))
+    seq.check()
+    assert seq.num_exact == len(new)
+    row, _, _ = finish(extend(RUNTIME, seq, new))
+    assert torch.allclose(row, fresh_row(new), atol=TOLERANCE)
+
+
+@settings(max_examples=20, deadline=None)
+@given(edited())
+def test_repairing_everything_equals_computing_everything(texts) -> None:
+    old, new = texts
+    prefill = Prefill(RUNTIME, store(), True, Repair(0, 1000))
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, reuse, _ = finish(prefill.run(seq, Wanted(new), [sequence(old)]))
+
+    assert reuse.moved == 0
+    assert torch.allclose(row, fresh_row(new), atol=TOLERANCE)
+
+
+def test_an_insertion_costs_itself_and_the_repair() -> None:
+    old = list(range(200))
+    new = [*old[:50], 250, 251, 252, *old[50:]]
+    prefill = Prefill(RUNTIME, store(), True, Repair(4, 2))
+    seq = sequence(old[:50])
+    _, reuse, _ = finish(prefill.run(seq, Wanted(new), [sequence(old)]))
+
+    assert reuse.computed == 3 + 4 + 2
+    assert reuse.moved == 150 - 4 - 2
+    assert reuse.exact == 50
+
+
+def test_uses_of_changed_names_are_computed_where_they_were_moved() -> None:
+    old = list(range(200))
+    new = [250, *old]
+    wanted = Wanted(new, touched=(20, 90))
+    counts = []
+    for names in (False, True):
+        prefill = Prefill(RUNTIME, store(), True, Repair(4, 2, names))
+        seq = LiveSequence(RUNTIME.new_kv(4))
+        _, reuse, _ = finish(prefill.run(seq, wanted, [sequence(old)]))
+        counts.append(reuse.computed)
+
+    assert counts == [1 + 4 + 2, 1 + 4 + 2 + 2]
+
+
+def test_slots_that_drifted_too_far_are_computed() -> None:
+    old = list(range(100))
+    for limit, grade in ((30, Grade.MOVED), (29, Grade.COMPUTED)):
+        prefill = Prefill(RUNTIME, store(), True, NOTHING, max_drift=limit)
+        seq = sequence(old)
+        for inserted in (10, 20):
+            new = [*[200 + inserted] * inserted, *seq.tokens]
+            target = LiveSequence(RUNTIME.new_kv(4))
+            finish(prefill.run(target, Wanted(new), [seq]))
+            seq = target
+        assert max(seq.grades) == grade
+
+
+def test_exact_reuse_moves_nothing() -> None:
+    old = list(range(100))
+    prefill = Prefill(RUNTIME, store(), False, NOTHING)
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    _, reuse, _ = finish(prefill.run(seq, Wanted([250, *old]), [sequence(old)]))
+
+    assert (reuse.moved, reuse.computed) == (0, 101)
