@@ -72,6 +72,9 @@ class Host:
             yield
         finally:
             self._num_waiting -= 1
+            # Who asked may be gone: dropped work ends after its question.
+            if not self._num_waiting:
+                self.notify()
 
     async def start(self, config: Config, workspace: Path | None) -> None:
         """Create the service and begin to load; the first call counts."""

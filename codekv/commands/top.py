@@ -78,7 +78,8 @@ def _table(status: Mapping[str, Any]) -> Table:
     table.add_column(style="dim", min_width=16)
     table.add_column()
     model = status.get("model", "")
-    table.add_row("state", f"{status.get('state', '')}  {model}".strip())
+    work = "" if status.get("settled", True) else ", at work ahead"
+    table.add_row("state", f"{status.get('state', '')}{work}  {model}".strip())
     if status.get("message"):
         table.add_row("message", str(status["message"]))
     metrics = status.get("metrics") or {}

@@ -5,9 +5,9 @@ Numbers only; no text of the user's ever gets here.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from codekv.storage.stats import StoreStats
 
 log = logging.getLogger(__name__)
+
+FOLLOW_EVERY_S = 2.0
+"""Between two looks at a service that is at work."""
 
 _COUNTS = {
     Feedback.SHOWN: "shown",
@@ -58,6 +61,7 @@ class Reporter:
         self._load_ms = 0.0
         self._monitor = Monitor(settings=config.model_dump(), sink=self._log)
         self._file = StatusFile(status_dir(cache_dir()))
+        self._following: asyncio.Task[None] | None = None
         self._stop: Callable[[], None] | None = None
         if config.server.metrics_port:
             try:
@@ -123,21 +127,44 @@ class Reporter:
         """What to change, if anything."""
         return self._monitor.advice()
 
-    def publish(self, status: Callable[[], Status]) -> None:
-        """Let `codekv top` see the state; at most once a second."""
+    def publish(self, status: Callable[[], Status]) -> bool:
+        """Let `codekv top` see the state; at most once a second.
+
+        Returns:
+            Whether nothing is left to be done and to be told.
+        """
         now = status()
         last = now.last
-        with suppress(OSError):
-            self._file.write(
-                {
-                    "state": now.state.value,
-                    "model": now.model,
-                    "message": now.message,
-                    "metrics": now.metrics,
-                    "advice": list(now.advice),
-                    "last_ms": last.timing.total if last else None,
-                }
-            )
+        told = {
+            "state": now.state.value,
+            "model": now.model,
+            "message": now.message,
+            "metrics": now.metrics,
+            "advice": list(now.advice),
+            "settled": now.settled,
+            "last_ms": last.timing.total if last else None,
+        }
+        self._file.write(told)
+        return now.settled and self._file.holds(told)
+
+    def follow(self, status: Callable[[], Status]) -> None:
+        """Publish now and then until everything has come to rest.
+
+        Idle work goes on after an answer and may end long after it. Needs a running
+        event loop; without one nothing is followed.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._following is None or self._following.done():
+            self._following = loop.create_task(self._follow(status))
+
+    async def _follow(self, status: Callable[[], Status]) -> None:
+        is_done = False
+        while not is_done:
+            await asyncio.sleep(FOLLOW_EVERY_S)
+            is_done = self.publish(status)
 
     def reconfigure(self, config: Config) -> None:
         """Judge by new settings from now on."""
@@ -145,6 +172,8 @@ class Reporter:
 
     def close(self) -> None:
         """Remove the status file and end the endpoint."""
+        if self._following is not None:
+            self._following.cancel()
         self._file.__exit__(None, None, None)
         if self._log is not None:
             self._log.close()

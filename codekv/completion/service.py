@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 
 LAST_FLUSH_MS = 300.0
 
+_IDLE_KINDS = ("prepare", "speculate", "warm")
+"""What is done in a pause; with the document's uri before it, a topic."""
+
 
 class Service:
     """A `CompletionService` over a model of this machine."""
@@ -69,6 +72,7 @@ class Service:
         if self._loading is None:
             self._message = ""
             self._loading = self._worker.submit("load", self._load()).future
+            self._reporter.follow(self.status)
 
     async def ready(self) -> None:
         """Wait until the model can answer.
@@ -82,13 +86,17 @@ class Service:
 
     def document_changed(self, snapshot: Snapshot) -> None:
         """Note a newly opened or changed document; may start idle work."""
+        self._look_ahead(snapshot)
+        self._reporter.follow(self.status)
+
+    def _look_ahead(self, snapshot: Snapshot) -> None:
         if self._pipeline is not None and self._privacy.silence(snapshot) is None:
             self._warm(self._pipeline, snapshot)
 
     def document_closed(self, uri: str) -> None:
         """Forget a document's live state; stored blocks stay."""
         self._answers.forget(uri)
-        self._worker.cancel_idle(uri)
+        self._worker.cancel_idle([f"{uri} {kind}" for kind in _IDLE_KINDS])
         pipeline = self._pipeline
         if pipeline is not None:
             self._worker.call(lambda: pipeline.forget(uri))
@@ -102,9 +110,10 @@ class Service:
         def look() -> None:
             document = pipeline.documents.get(uri)
             if document is not None:
-                self.document_changed(document.snapshot)
+                self._look_ahead(document.snapshot)
 
         self._worker.call(look)
+        self._reporter.follow(self.status)
 
     def peek(self, request: Request) -> Completion | None:
         """Answer at once if that needs no model; see `CompletionService.peek`."""
@@ -143,6 +152,7 @@ class Service:
         self._paused = paused
         if paused:
             self._worker.cancel_idle()
+        self._reporter.follow(self.status)
 
     def status(self) -> Status:
         """Tell the present state; cheap."""
@@ -238,6 +248,7 @@ class Service:
         store = self._pipeline.engine.store if self._pipeline else None
         self._reporter.completed(completion, store)
         self._reporter.publish(self.status)
+        self._reporter.follow(self.status)
         return completion
 
     def _plan_idle(

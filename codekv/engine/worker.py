@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -110,11 +110,11 @@ class Worker:
             self._enqueue(job, self._calls)
         return job.future
 
-    def cancel_idle(self, prefix: str = "") -> None:
-        """Drop idle jobs whose topic starts with `prefix`."""
+    def cancel_idle(self, topics: Collection[str] | None = None) -> None:
+        """Drop idle jobs about these topics, or all of them."""
         with self._wake:
             for job in self._idle:
-                if job.topic.startswith(prefix):
+                if topics is None or job.topic in topics:
                     job.cancel()
 
     @property

@@ -130,6 +130,10 @@ class StatusFile:
             return False
         return True
 
+    def holds(self, status: Mapping[str, Any]) -> bool:
+        """Whether this is what was written last."""
+        return status == self._written
+
 
 def read_statuses(folder: Path) -> dict[int, dict[str, Any]]:
     """Every running server's status by process id; removes what dead ones left."""

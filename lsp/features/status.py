@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from codekv.completion.api import State, Status
+from lsp.models import known_models
 from lsp.protocol import RefusedError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def full_report(server: Server) -> dict[str, Any]:
         "metrics": status.metrics,
         "advice": list(status.advice),
         "settled": status.settled,
+        "models": known_models(),
     }
 
 

@@ -65,6 +65,7 @@ def test_statistics_are_the_status_with_all_numbers(stage):
     assert report == editor.status()
     assert report["state"] == "ready"
     assert report["model"] == "scripted"
+    assert "qwen2.5-coder-0.5b" in {each["name"] for each in report["models"]}
     assert report["last"]["exact"] == 8
     assert report["last"]["computed"] == 2
     assert report["last"]["total_ms"] >= 0

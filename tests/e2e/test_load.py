@@ -47,6 +47,16 @@ def test_cancelling_stops_the_work_and_the_next_question_is_answered(stage):
     assert editor.status()["metrics"]["cancelled"] == 1
 
 
+def test_a_status_bar_is_told_when_dropped_work_has_ended(stage):
+    editor = stage(Answer("slow", delay_ms=60_000))
+    editor.open(URI, "x = ")
+    asked = editor.ask(URI, triggerKind=1)
+    editor.await_state("working")
+    editor.replace(URI, 0, 0, "y")
+    assert editor.client.answer(asked)["result"] is None
+    editor.await_state("ready")
+
+
 def test_a_newer_question_ends_the_older_one_at_once(stage):
     editor = stage(Answer("slow", delay_ms=60_000), Answer("fast"))
     editor.open(URI, "x = ")

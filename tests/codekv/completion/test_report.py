@@ -1,10 +1,20 @@
+import asyncio
 from dataclasses import dataclass, field
 
 import pytest
 
-from codekv.completion.api import Completion, Source, Timing, TokenCounts
+from codekv.completion import report
+from codekv.completion.api import (
+    Completion,
+    Source,
+    State,
+    Status,
+    Timing,
+    TokenCounts,
+)
 from codekv.completion.report import Reporter
-from codekv.config import Config
+from codekv.config import Config, cache_dir
+from codekv.monitor.output import read_statuses, status_dir
 
 
 @dataclass
@@ -64,3 +74,48 @@ def test_answers_without_the_model_do_not_look_at_the_store(reporter):
     reporter.completed(Completion(source=Source.TYPED_THROUGH), Store())
     reporter.completed(Completion(source=Source.NONE), Store())
     assert reporter.metrics()["requests"] == 1
+
+
+def written():
+    return next(iter(read_statuses(status_dir(cache_dir())).values()), None)
+
+
+async def test_a_status_is_published_until_idle_work_has_come_to_rest(
+    reporter, monkeypatch
+):
+    monkeypatch.setattr(report, "FOLLOW_EVERY_S", 0.001)
+    looks = []
+
+    def status():
+        looks.append(None)
+        at_work = len(looks) < 4
+        return Status(
+            State.READY, "m", "", None, {"n": min(len(looks), 4)}, (), not at_work
+        )
+
+    reporter.follow(status)
+    reporter.follow(status)
+    for _ in range(5000):
+        if (found := written()) is not None and found["settled"]:
+            break
+        await asyncio.sleep(0.001)
+    assert found["metrics"] == {"n": 4}
+    # The file takes one status a second; following goes on until it has the last one.
+    assert len(looks) > 4
+    await asyncio.sleep(0)
+    num_looks = len(looks)
+    await asyncio.sleep(0.02)
+    assert len(looks) == num_looks
+
+
+def test_without_a_loop_nothing_is_followed(reporter):
+    reporter.follow(lambda: Status(State.READY))
+    assert written() is None
+
+
+async def test_a_reporter_that_is_closed_follows_no_more(reporter, monkeypatch):
+    monkeypatch.setattr(report, "FOLLOW_EVERY_S", 0.001)
+    reporter.follow(lambda: Status(State.WORKING))
+    reporter.close()
+    await asyncio.sleep(0.01)
+    assert written() is None

@@ -104,3 +104,29 @@ def test_nothing_runs_and_nothing_is_lost_under_random_orders(worker) -> None:
 
     assert ended == len(jobs)
     assert worker.wait_idle(5)
+
+
+def test_idle_work_is_dropped_by_its_whole_topic(worker) -> None:
+    log, gate = [], threading.Event()
+    worker.submit("doc", steps(log, "busy", 1, gate))
+    names = ("a.py warm", "a.pyi warm", "a.py prepare")
+    jobs = {name: worker.submit_idle(name, steps(log, name)) for name in names}
+    worker.cancel_idle(["a.py warm", "a.py speculate"])
+    gate.set()
+
+    assert jobs["a.pyi warm"].future.result(5) == "a.pyi warm"
+    assert jobs["a.py prepare"].future.result(5) == "a.py prepare"
+    with pytest.raises(CancelledWorkError):
+        jobs["a.py warm"].future.result(5)
+
+
+def test_all_idle_work_can_be_dropped_at_once(worker) -> None:
+    log, gate = [], threading.Event()
+    worker.submit("doc", steps(log, "busy", 1, gate))
+    jobs = [worker.submit_idle(name, steps(log, name)) for name in ("a", "b")]
+    worker.cancel_idle()
+    gate.set()
+
+    for job in jobs:
+        with pytest.raises(CancelledWorkError):
+            job.future.result(5)
