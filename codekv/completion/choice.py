@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from codekv.tokens.tokenizer import Tokenizer
 
-MAX_STARTS = 4
+MAX_STARTS = 6
 
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.

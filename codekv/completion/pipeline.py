@@ -7,6 +7,7 @@ engine; nothing else touches them.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from dataclasses import replace
 from itertools import count, groupby
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from codekv.completion.choice import Choice, choose
 from codekv.completion.drafts import Drafts
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.trim import TrimContext, finish
+from codekv.completion.warming import far_chains, near_chain
 from codekv.completion.window import Limits
 from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
@@ -54,7 +56,8 @@ class Pipeline:
         self.documents = documents
         self.config = config
         self._drafts = Drafts(tokenizer.token_bytes)
-        self._windows: dict[str, int] = {}
+        # Where each document was asked about last: its window's token, the cursor.
+        self._places: dict[str, tuple[int, int]] = {}
         self._ids = count()
         fim = tokenizer.fim
         stop_ids = {*engine.runtime.spec.eos_ids, *(fim.stop if fim else ())}
@@ -173,7 +176,8 @@ class Pipeline:
         yield
         plan = self._maker.plan(request, document)
         prepared = self._maker.make(request, document, plan, self._maker.limits())
-        self._windows[request.snapshot.uri] = prepared.prompt.window
+        place = prepared.prompt.window, request.cursor_byte
+        self._places[request.snapshot.uri] = place
         return (yield from self.engine.prepare(prepared.task))
 
     def speculate(
@@ -186,12 +190,26 @@ class Pipeline:
         return ahead, completion
 
     def warm(self, snapshot: Snapshot, persist: bool) -> Steps[int]:
-        """Idle: compute and store the blocks of a document around its cursor."""
+        """Idle: compute and store the blocks of a document, nearest the cursor first.
+
+        Returns:
+            How many tokens were computed.
+        """
         document = self.documents.update(snapshot)
         yield
-        window = self._windows.get(snapshot.uri, 0)
-        chain = self._maker.chain(document, window, persist)
+        limit = self.config.kvcache.warm_tokens
+        if not limit:
+            return 0
+        first, uri = self._maker.first_tokens(), snapshot.uri
+        window, cursor = self._places.get(uri, (0, 0))
+        token = bisect_right(document.encoding.ends, cursor)
+        chain = near_chain(document, window, token, first, persist)
         computed = yield from self.engine.warm(chain)
+        knows = self.engine.store.knows
+        for chain in far_chains(document, token, first, persist, knows, limit):
+            if not self.engine.store.has_room(len(chain.tokens)):
+                break
+            computed += yield from self.engine.warm_far(chain)
         while waiting := self.engine.store.flush(FLUSH_MS):
             yield
             if self.engine.store.flush(FLUSH_MS) >= waiting:
@@ -203,7 +221,7 @@ class Pipeline:
         self.documents.forget(uri)
         self.engine.forget(uri)
         self._drafts.forget(uri)
-        self._windows.pop(uri, None)
+        self._places.pop(uri, None)
 
     def _affordable(self, request: Request, document: Document, plan: Plan) -> Prepared:
         """The richest prompt that the latency budget allows now.
@@ -283,15 +301,15 @@ class Pipeline:
     def _reuse_stop(self, request: Request, prepared: Prepared, reuse: Reuse) -> str:
         """Name the first part of the prompt that no live sequence held."""
         prompt, uri = prepared.prompt, request.snapshot.uri
-        known = self._windows.get(uri)
-        self._windows[uri] = prompt.window
+        known = self._places.get(uri)
+        self._places[uri] = prompt.window, request.cursor_byte
         if reuse.common >= prompt.head:
             return ""
         if reuse.common >= prompt.prefix:
             return "suffix"
         if known is None:
             return "cold"
-        return "window" if known != prompt.window else "prefix"
+        return "window" if known[0] != prompt.window else "prefix"
 
     def _nothing(self, reason: str, submitted: float) -> Completion:
         total = (time.perf_counter() - submitted) * 1e3

@@ -10,10 +10,7 @@ from codekv.completion.prompt import Prompt, build, pieces
 from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
-from codekv.engine.idle import Chain
-from codekv.storage.presets import pin_first
 from codekv.structure.anchor import find_anchor
-from codekv.structure.classes import token_classes
 from codekv.structure.shape import Plan, plan
 from codekv.structure.stop import StopChecker
 
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
     from codekv.config import Config
     from codekv.engine.branch import Start
     from codekv.tokens.tokenizer import Tokenizer
-
-WARM_TOKENS = 4096
-"""How far a document is computed ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +91,7 @@ class TaskMaker:
         """How a line may begin, as tokens; empty where there is no choice."""
         return forced(starts(context), need, self._tokenizer)
 
-    def chain(self, document: Document, window: int, persist: bool) -> Chain:
-        """A document from token `window` on, as the engine computes it ahead."""
-        ids, cuts = document.encoding.ids, document.cuts
-        stop = min(len(ids), window + WARM_TOKENS)
-        first = self._first_tokens()
-        own = [cut for cut in cuts if window <= cut < stop]
-        classes = token_classes(document.tree, document.encoding.ends)
-        return Chain(
-            document.snapshot.uri,
-            (*first, *ids[window:stop]),
-            tuple(cut - window + len(first) for cut in (*own, stop)),
-            pin_first(bytes(len(first)) + classes[window:stop]),
-            persist,
-        )
-
-    def _first_tokens(self) -> tuple[int, ...]:
+    def first_tokens(self) -> tuple[int, ...]:
         """What stands before the document in every full prompt."""
         if self._tokenizer.fim is not None:
             return (self._tokenizer.fim.prefix,)

@@ -124,7 +124,8 @@ class Brancher:
                 branch.row = logits
                 branch.out.num_steps += 1
             yield
-            if race is not None and len(branches) == 1:
+            is_settled = len(branches) == 1 and branches[0].lead is None
+            if race is not None and is_settled:
                 break
         return branches
 

@@ -135,7 +135,7 @@ class Engine:
 
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
-        started = time.perf_counter()
+        started = self.chains.asked_at = time.perf_counter()
         guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
         seq, row, reuse, ahead = yield from self._fill(task, guess)
         filled = time.perf_counter()
@@ -202,8 +202,12 @@ class Engine:
         return (yield from repair(self.runtime, seq, task.tokens))
 
     def warm(self, chain: Chain) -> Steps[int]:
-        """Idle: compute and store the blocks of a document."""
+        """Idle: compute and store the blocks of a document before its cursor."""
         return (yield from self.chains.warm(chain, self.pool))
+
+    def warm_far(self, chain: Chain) -> Steps[int]:
+        """Idle: compute and store blocks elsewhere in a document."""
+        return (yield from self.chains.warm_far(chain))
 
     def configure(self, kvcache: KvCacheConfig) -> None:
         """Take settings that need no new store."""

@@ -7,6 +7,7 @@ have sequences of their own, and repair overwrites a slot only with its exact va
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from codekv.storage.blockstore import BlockStore
 
 IDLE_CHUNK = 16
+LONG_IDLE_CHUNK = 32
+LONG_PAUSE_S = 2.0
 FLUSH_MS = 10.0
 
 
@@ -54,7 +57,15 @@ class Chains:
         self._store = store
         self._limit = limit
         self._sequences: OrderedDict[str, LiveSequence] = OrderedDict()
+        self.asked_at = -LONG_PAUSE_S
+        self._scratch: LiveSequence | None = None
         self.ms_per_token = 2.0
+
+    @property
+    def chunk(self) -> int:
+        """How many tokens a step may have: more once nobody has typed for a while."""
+        is_long = time.perf_counter() - self.asked_at > LONG_PAUSE_S
+        return LONG_IDLE_CHUNK if is_long else IDLE_CHUNK
 
     def sequences(self) -> list[LiveSequence]:
         """All chains; every slot in them is exact."""
@@ -64,31 +75,35 @@ class Chains:
         """Compute a document's chain and store its blocks.
 
         Args:
-            chain: The document.
+            chain: The document up to where it is being worked on.
             sources: Sequences whose exact slots may be copied instead of computed.
 
         Returns:
             How many tokens were computed.
         """
         seq = self._sequence(chain.topic)
-        self._store.hold(chain.topic, self._refs(chain))
+        refs = self._refs(chain)
+        self._store.hold(chain.topic, refs)
         seq.crop(seq.common_prefix(chain.tokens))
         for source in sources:
             common = min(source.common_prefix(chain.tokens), source.num_exact)
             if common > len(seq) + IDLE_CHUNK:
                 seq.copy_prefix(source, common)
-        seq.reserve(len(chain.tokens))
-        refs = self._refs(chain)
-        yield from self._store_blocks(seq, chain, refs)
-        computed = 0
-        while len(seq) < len(chain.tokens):
-            part = chain.tokens[len(seq) : len(seq) + IDLE_CHUNK]
-            self._runtime.forward(seq.kv, part, len(seq), "none")
-            seq.append(part)
-            computed += len(part)
-            yield
-            # At once, so that a restart or a crash finds what was computed so far.
-            yield from self._store_blocks(seq, chain, refs)
+        return (yield from self._grow(seq, chain, refs, chain.topic))
+
+    def warm_far(self, chain: Chain) -> Steps[int]:
+        """Compute blocks of a document that nobody works on, and store them.
+
+        They stay as long as memory allows; no sequence is kept of them.
+
+        Returns:
+            How many tokens were computed.
+        """
+        seq, self._scratch = self._scratch, None
+        seq = seq or LiveSequence(self._runtime.new_kv(1024))
+        seq.crop(seq.common_prefix(chain.tokens))
+        computed = yield from self._grow(seq, chain, self._refs(chain))
+        self._scratch = seq
         return computed
 
     def forget(self, topic: str) -> None:
@@ -99,6 +114,28 @@ class Chains:
     def clear(self) -> None:
         """Free all chains."""
         self._sequences.clear()
+        self._scratch = None
+
+    def _grow(
+        self,
+        seq: LiveSequence,
+        chain: Chain,
+        refs: Sequence[BlockRef],
+        owner: str | None = None,
+    ) -> Steps[int]:
+        """Compute what `seq` lacks of a chain, storing each block once it is whole."""
+        seq.reserve(len(chain.tokens))
+        yield from self._store_blocks(seq, chain, refs, owner)
+        computed = 0
+        while len(seq) < len(chain.tokens):
+            part = chain.tokens[len(seq) : len(seq) + self.chunk]
+            self._runtime.forward(seq.kv, part, len(seq), "none")
+            seq.append(part)
+            computed += len(part)
+            yield
+            # At once, so that a restart or a crash finds what was computed so far.
+            yield from self._store_blocks(seq, chain, refs, owner)
+        return computed
 
     def _sequence(self, topic: str) -> LiveSequence:
         seq = self._sequences.pop(topic, None)
@@ -112,7 +149,11 @@ class Chains:
         return seq
 
     def _store_blocks(
-        self, seq: LiveSequence, chain: Chain, refs: Sequence[BlockRef]
+        self,
+        seq: LiveSequence,
+        chain: Chain,
+        refs: Sequence[BlockRef],
+        owner: str | None,
     ) -> Steps[None]:
         """Store each whole block that the sequence holds and the store lacks."""
         spans = zip(chain.cuts, chain.cuts[1:], strict=False)
@@ -129,8 +170,9 @@ class Chains:
             )
             self._store.put(ref, read_block(self._runtime, seq, lo, hi), facts)
             self._store.flush(FLUSH_MS)
-            # What the document needs stays in memory while it is open.
-            self._store.hold(chain.topic, refs)
+            if owner is not None:
+                # What the document needs stays in memory while it is open.
+                self._store.hold(owner, refs)
             yield
 
     def _refs(self, chain: Chain) -> list[BlockRef]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockStore", "Facts", "Hit", "Shapes", "StoreBudget", "Upkeep"]
 
+ROOMY = 0.7
+"""Share of the memory budget that work ahead may fill; the guard acts above 0.8."""
+
 _HIT_EVENTS = {"chain": Event.HIT_CHAIN, "content": Event.HIT_CONTENT}
 
 
@@ -107,6 +110,21 @@ class BlockStore:
         for hit in hits:
             self.counters.note(_HIT_EVENTS[hit.kind] if hit else Event.MISS)
         return hits
+
+    def knows(self, blocks: Iterable[Sequence[int]]) -> list[bool]:
+        """Tell for each run of tokens whether it is stored, after whatever text."""
+        refs = [self.ref(None, tokens) for tokens in blocks]
+        with self._lock:
+            near = self._ram.manager.match(refs)
+        far = self._disk.match(refs) if self._disk else [None] * len(refs)
+        return [a is not None or b is not None for a, b in zip(near, far, strict=True)]
+
+    def has_room(self, num_tokens: int) -> bool:
+        """Whether so many tokens more would fit into memory without a squeeze."""
+        with self._lock:
+            ram = self._ram.manager
+            per_token = ram.num_bytes / ram.num_tokens if len(ram) else 0.0
+            return ram.num_bytes + num_tokens * per_token < ROOMY * ram.budget_bytes
 
     def load(self, hit: Hit) -> Planes | None:
         """Decode a block: new canonical float32 tensors per layer.
