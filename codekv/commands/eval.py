@@ -99,8 +99,12 @@ def infilling(**given: Any) -> None:
     rows = read_rows(given["data"], limit and limit + skip)[skip:]
     # The data says how much is missing; the server's own rule would guess.
     lines = "never" if all(row.is_line for row in rows) else "always"
-    config = _config(given, {"completion.multiline": lines})
     mode = given["mode"]
+    more = {"completion.multiline": lines}
+    if mode == "fresh":
+        # Nothing may come from what an earlier row left behind.
+        more["kvcache.reuse"] = "exact"
+    config = _config(given, more)
     run = _Run(
         len(rows),
         lambda service: outcomes(service, rows, mode),
@@ -123,7 +127,8 @@ def next_line(**given: Any) -> None:
     from bench.quality import judged, summary
 
     cursors = _cursors(given, ("next-line",))
-    config = _config(given, {"completion.multiline": "never"})
+    more = {"completion.multiline": "never", "kvcache.reuse": "exact"}
+    config = _config(given, more)
     run = _Run(len(cursors), lambda service: judged(service, cursors), summary)
     report = run.report(config, given)
     names = ("exact_match", "edit_similarity", "indentation", "parses", "empty")
@@ -144,7 +149,7 @@ def faults(**given: Any) -> None:
 
     cursors = _cursors(given, tuple(KINDS))
     run = _Run(len(cursors), lambda service: judged(service, cursors), fault_summary)
-    report = run.report(_config(given, {}), given)
+    report = run.report(_config(given, {"kvcache.reuse": "exact"}), given)
     _show(report, ("offered", "changed", "parses"), given)
     for title in ("faults", "filters"):
         out.print(title)

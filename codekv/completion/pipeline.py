@@ -14,23 +14,19 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
-from codekv.completion.choice import Choice, choose
 from codekv.completion.drafts import Drafts
+from codekv.completion.offer import Offer
 from codekv.completion.tasks import Prepared, TaskMaker
-from codekv.completion.trim import TrimContext, finish
 from codekv.completion.warming import far_chains, near_chain
 from codekv.completion.window import Limits
 from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from codekv.completion.document import Document, Documents
-    from codekv.completion.trim import Trimmed
     from codekv.config import Config
     from codekv.engine.branch import Start
-    from codekv.engine.engine import Choose, Engine, Outcome
+    from codekv.engine.engine import Engine, Outcome
     from codekv.engine.prefill import Reuse
     from codekv.engine.worker import Steps
     from codekv.structure.shape import Plan
@@ -85,11 +81,11 @@ class Pipeline:
             return (yield from self._several(request, prepared, submitted))
         out = Decoded()
         task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
-        starts = self._starts(request, prepared)
+        offer = self._offer(request, prepared)
+        starts = self._starts(offer)
         try:
             if starts:
-                choose = self._chooser(request, prepared)
-                outcome = yield from self.engine.race(task, starts, choose, out)
+                outcome = yield from self.engine.race(task, starts, offer.best, out)
             else:
                 outcome = yield from self.engine.answer(task, out)
         finally:
@@ -126,35 +122,26 @@ class Pipeline:
 
         return check
 
-    def _starts(self, request: Request, prepared: Prepared) -> tuple[Start, ...]:
+    def _starts(self, offer: Offer) -> tuple[Start, ...]:
         """The indentations to choose among, where there is a choice."""
         if not self.config.completion.syntax_choice:
             return ()
-        context = self._context(request, prepared, Decoded())
-        return self._maker.starts(context, prepared.prompt.need)
+        return self._maker.starts(offer.context(), offer.prepared.prompt.need)
 
-    def _chooser(self, request: Request, prepared: Prepared) -> Choose:
-        """Prefers, among decoded texts, what is likely and leaves the file whole."""
-
-        def best(texts: Sequence[Decoded]) -> int:
-            choices = [
-                Choice(self._trimmed(request, prepared, text), text.total)
-                for text in texts
-            ]
-            return choose(self._context(request, prepared, Decoded()), choices)
-
-        return best
+    def _offer(self, request: Request, prepared: Prepared) -> Offer:
+        return Offer(request, prepared, self.config.completion.max_lines)
 
     def _several(
         self, request: Request, prepared: Prepared, submitted: float
     ) -> Steps[Completion]:
         """Answer with several different items."""
-        starts = self._starts(request, prepared)
+        offer = self._offer(request, prepared)
+        starts = self._starts(offer)
         outcomes = yield from self.engine.candidates(
             prepared.task, request.max_items, starts
         )
         if starts and outcomes:
-            best = self._chooser(request, prepared)([o.decoded for o in outcomes])
+            best = offer.best([outcome.decoded for outcome in outcomes])
             outcomes.insert(0, outcomes.pop(best))
         found = [self._completion(request, prepared, outcome) for outcome in outcomes]
         different = {c.items[0].text: c.items[0] for c in reversed(found) if c.items}
@@ -252,28 +239,11 @@ class Pipeline:
         options = replace(made.task.options, previous=guess)
         return replace(made, task=replace(made.task, options=options))
 
-    def _context(
-        self, request: Request, prepared: Prepared, decoded: Decoded
-    ) -> TrimContext:
-        return TrimContext(
-            prepared.document.tree,
-            prepared.plan,
-            max_lines=self.config.completion.max_lines,
-            is_cut=decoded.ended == "length",
-            invoked=request.trigger == "invoked",
-        )
-
-    def _trimmed(
-        self, request: Request, prepared: Prepared, decoded: Decoded
-    ) -> Trimmed:
-        context = self._context(request, prepared, decoded)
-        return finish(decoded.data[len(prepared.prompt.need) :], context)
-
     def _completion(
         self, request: Request, prepared: Prepared, outcome: Outcome
     ) -> Completion:
         decoded, reuse = outcome.decoded, outcome.reuse
-        trimmed = self._trimmed(request, prepared, decoded)
+        trimmed = self._offer(request, prepared).trimmed(decoded)
         items: tuple[Item, ...] = ()
         if trimmed.text:
             name = f"c{next(self._ids)}"
