@@ -34,7 +34,19 @@ class Pair:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a report.
+    """Read the report of a run.
+
+    Raises:
+        UsageError: It is not one, or of a schema this program does not know.
+    """
+    report = read(path)
+    if "traces" not in report:
+        raise UsageError(f"{path}: not the report of a run (it has no traces)")
+    return report
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read the report of a run or of a part.
 
     Raises:
         UsageError: It is not one, or of a schema this program does not know.

@@ -1,7 +1,8 @@
 """`BENCHMARKS.md`, written from the reports in `bench/results/`.
 
 `python -m bench.markdown add REPORT.json NAME` keeps a report (without its single
-requests, which fill most of the file); `python -m bench.markdown` writes the page.
+requests, which fill most of the file), or what `bench.micro.protocol` measured;
+`python -m bench.markdown` writes the page.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.compare import load
+from bench.compare import load, read
+from bench.micro.page import section
 from bench.table import (
     baselines_by_trace,
     divergence_rows,
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
+PROTOCOL = "micro-protocol"
+"""Under which name the server's own costs are kept."""
+
 PAGE = ROOT / "BENCHMARKS.md"
 
 HEAD = """\
@@ -65,11 +70,15 @@ The same seed replays identical requests: every report carries the digest of eac
 def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the whole page from reports by name."""
     parts = [HEAD]
-    for name, report in reports.items():
+    whole = dict(reports)
+    protocol = whole.pop(PROTOCOL, None)
+    for name, report in whole.items():
         parts.append(
             f"## {name}\n\n{_about(report)}\n\n{_claims(report)}{_table(report)}"
             f"\n{_shares(report)}{_divergence(report)}"
         )
+    if protocol is not None:
+        parts.append(section(protocol))
     return "\n".join(parts)
 
 
@@ -79,8 +88,10 @@ def keep(path: Path, name: str, folder: Path = RESULTS) -> Path:
     Raises:
         UsageError: It is not a whole report.
     """
-    report = load(path)
-    if report["partial"]:
+    report = read(path)
+    if report.get("bench") == "protocol":
+        name = PROTOCOL
+    elif load(path)["partial"]:
         raise UsageError(f"{path}: a partial report; let the run finish first")
     report.pop("series", None)
     folder.mkdir(exist_ok=True)
@@ -91,7 +102,7 @@ def keep(path: Path, name: str, folder: Path = RESULTS) -> Path:
 
 def kept(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
     """All stored reports by name."""
-    return {path.stem: load(path) for path in sorted(folder.glob("*.json"))}
+    return {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
 
 
 def main(arguments: Sequence[str]) -> int:

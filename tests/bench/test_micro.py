@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from bench.micro import index, store
+from bench import markdown
+from bench.micro import index, page, protocol, store
 
 
 def test_index_measurement_ends_with_json(monkeypatch, capsys):
@@ -28,3 +29,28 @@ def test_store_measurement_ends_with_json(monkeypatch, capsys):
     assert sizes["fp32"] == pytest.approx(2 * 2 * 8 * 4)
     assert {"fp16", "int8"} < sizes.keys()
     assert report["open"]["files"] == 5
+
+
+@pytest.mark.e2e
+def test_protocol_measurement_becomes_a_section_of_the_page(
+    monkeypatch, tmp_path, capsys
+):
+    for name, value in {"NUM_LINES": 50, "NUM_ASKS": 5, "NUM_EDITS": 2}.items():
+        monkeypatch.setattr(protocol, name, value)
+    monkeypatch.setattr(protocol, "IDLE_S", 0.05)
+    path = tmp_path / "out.json"
+
+    protocol.main([str(path)])
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    assert report == json.loads(path.read_text())
+    assert set(page.ROWS) == set(report) - {"bench", "schema", "host", "starts"}
+    assert report["flood_answers"] == 30
+    assert report["flood_generations"] <= 2
+    assert report["starts"] == 5
+    assert report["initialize_p50_ms"] <= report["initialize_max_ms"]
+    kept = markdown.keep(path, "whatever", tmp_path / "results")
+    text = markdown.page(markdown.kept(kept.parent))
+    assert text.count("## ") == markdown.HEAD.count("## ") + 1
+    assert f"## {page.TITLE}" in text
+    assert "| generations that they cost |" in text

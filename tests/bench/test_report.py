@@ -288,7 +288,9 @@ def test_compare_says_slower_quicker_or_neither(tmp_path, made, capsys):
     assert "slower" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 99}', "\0"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1}', "\0"]
+)
 def test_compare_refuses_what_is_not_a_report(tmp_path, text):
     path = tmp_path / "x.json"
     path.write_text(text)
