@@ -170,7 +170,7 @@ def _jump(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if len(file.functions) < 4 or len(file.data) < 4_000:
         return None
     script = Script(rng)
-    script.open(file.uri, file.language, file.data, settle=8.0)
+    script.open(file.uri, file.language, file.data, settle=60.0)
     for function in rng.sample(file.functions, 4):
         lines = [i for i in range(function.first, function.last + 1) if file.is_code(i)]
         line = file.lines[rng.choice(lines)]

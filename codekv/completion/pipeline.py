@@ -17,13 +17,14 @@ from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
 from codekv.completion.drafts import Drafts
 from codekv.completion.offer import Offer
 from codekv.completion.tasks import Prepared, TaskMaker
-from codekv.completion.warming import far_chains, near_chain
+from codekv.completion.warming import Ahead, far_chains, near_chain
 from codekv.completion.window import Limits
 from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
     from codekv.completion.document import Document, Documents
+    from codekv.completion.others import OtherFiles
     from codekv.config import Config
     from codekv.engine.branch import Start
     from codekv.engine.engine import Engine, Outcome
@@ -69,6 +70,7 @@ class Pipeline:
         """Answer one request; `submitted` is its clock time in seconds."""
         started = time.perf_counter()
         document = self.documents.update(request.snapshot)
+        self._look_around(document, request, not self.config.kvcache.idle_work)
         yield
         plan = self._maker.plan(request, document)
         if plan.shape is Shape.NONE:
@@ -160,6 +162,7 @@ class Pipeline:
     def prepare(self, request: Request) -> Steps[int]:
         """Idle: make the full prompt of a request ready and exact."""
         document = self.documents.update(request.snapshot)
+        self._look_around(document, request, is_pause=True)
         yield
         plan = self._maker.plan(request, document)
         prepared = self._maker.make(request, document, plan, self._maker.limits())
@@ -177,38 +180,65 @@ class Pipeline:
         return ahead, completion
 
     def warm(self, snapshot: Snapshot, persist: bool) -> Steps[int]:
-        """Idle: compute and store the blocks of a document, nearest the cursor first.
-
-        Returns:
-            How many tokens were computed.
-        """
+        """Idle: compute and store a document's blocks up to its cursor."""
         document = self.documents.update(snapshot)
         yield
-        limit = self.config.kvcache.warm_tokens
-        if not limit:
-            return 0
-        first, uri = self._maker.first_tokens(), snapshot.uri
-        window, cursor = self._places.get(uri, (0, 0))
-        token = bisect_right(document.encoding.ends, cursor)
+        window, token = self._place(document)
+        first = self._maker.first_tokens(snapshot.uri)
         chain = near_chain(document, window, token, first, persist)
         computed = yield from self.engine.warm(chain)
-        knows = self.engine.store.knows
-        for chain in far_chains(document, token, first, persist, knows, limit):
-            if not self.engine.store.has_room(len(chain.tokens)):
+        yield from self._flush()
+        return computed
+
+    def warm_far(self, snapshot: Snapshot, persist: bool) -> Steps[int]:
+        """Idle: compute and store what no store knows of a document, nearest first."""
+        document = self.documents.update(snapshot)
+        yield
+        store = self.engine.store
+        ahead = Ahead(self.config.kvcache.warm_tokens, store.knows)
+        first = self._maker.first_tokens(snapshot.uri)
+        _, token = self._place(document)
+        computed = 0
+        for chain in far_chains(document, token, first, persist, ahead):
+            if not store.has_room(len(chain.tokens)):
                 break
             computed += yield from self.engine.warm_far(chain)
+        yield from self._flush()
+        return computed
+
+    def _place(self, document: Document) -> tuple[int, int]:
+        """A document's window and the token at its cursor, as last seen."""
+        window, cursor = self._places.get(document.snapshot.uri, (0, 0))
+        return window, bisect_right(document.encoding.ends, cursor)
+
+    def _flush(self) -> Steps[None]:
         while waiting := self.engine.store.flush(FLUSH_MS):
             yield
             if self.engine.store.flush(FLUSH_MS) >= waiting:
                 break
-        return computed
 
     def forget(self, uri: str) -> None:
         """Drop a closed document."""
         self.documents.forget(uri)
         self.engine.forget(uri)
         self._drafts.forget(uri)
+        if self._maker.others is not None:
+            self._maker.others.forget(uri)
         self._places.pop(uri, None)
+
+    def _look_around(
+        self, document: Document, request: Request, is_pause: bool
+    ) -> None:
+        """Note where a document is worked on; in a pause, what it asks of others."""
+        others = self._maker.others
+        if others is not None and self.config.completion.other_files:
+            others.visited(document, request.cursor_byte)
+            if is_pause:
+                others.refresh(document)
+
+    def watch(self, others: OtherFiles) -> None:
+        """Say in prompts what other files offer."""
+        self._maker.others = others
 
     def _affordable(self, request: Request, document: Document, plan: Plan) -> Prepared:
         """The richest prompt that the latency budget allows now.

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from codekv.completion.answers import Answers
 from codekv.completion.api import (
@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 
 LAST_FLUSH_MS = 300.0
 
-_IDLE_KINDS = ("prepare", "speculate", "warm")
-"""What is done in a pause; with the document's uri before it, a topic."""
+_IDLE_KINDS = ("prepare", "speculate", "warm", "far")
+"""What is done in a pause, in this order; with a document's uri before it, a topic."""
 
 
 class Service:
@@ -258,10 +258,10 @@ class Service:
         if not self.config.kvcache.idle_work:
             return
         uri = request.snapshot.uri
-        self._worker.submit_idle(f"{uri} prepare", pipeline.prepare(request))
+        self._idle(uri, "prepare", pipeline.prepare(request))
         if self.config.completion.speculate and completion.items:
             steps = self._speculate(pipeline, request, completion)
-            self._worker.submit_idle(f"{uri} speculate", steps)
+            self._idle(uri, "speculate", steps)
         self._warm(pipeline, request.snapshot)
 
     def _speculate(
@@ -275,8 +275,13 @@ class Service:
 
     def _warm(self, pipeline: Pipeline, snapshot: Snapshot) -> None:
         if self.config.kvcache.idle_work and not self._paused:
-            steps = pipeline.warm(snapshot, persist=True)
-            self._worker.submit_idle(f"{snapshot.uri} warm", steps)
+            uri = snapshot.uri
+            self._idle(uri, "warm", pipeline.warm(snapshot, persist=True))
+            self._idle(uri, "far", pipeline.warm_far(snapshot, persist=True))
+
+    def _idle(self, uri: str, kind: str, steps: Steps[Any]) -> None:
+        """Queue idle work; kinds go in the order of `_IDLE_KINDS`."""
+        self._worker.submit_idle(f"{uri} {kind}", steps, _IDLE_KINDS.index(kind))
 
     def _state(self) -> State:
         if self._paused:

@@ -9,6 +9,7 @@ tokens.
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,20 @@ STRETCH = 1024
 
 CONTEXT = 512
 """Tokens before a stretch that it is computed behind, at least, where there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """How much of a document is computed ahead.
+
+    Attributes:
+        limit: Tokens around the cursor.
+        knows: Tells for runs of tokens whether they are stored already.
+    """
+
+    limit: int
+    knows: Callable[[Sequence[Sequence[int]]], Sequence[bool]]
+
 
 Stretch = tuple[int, int, int]
 """Block numbers: context from the first, own blocks from the second to the third."""
@@ -49,16 +64,15 @@ def far_chains(
     token: int,
     first: Sequence[int],
     persist: bool,
-    knows: Callable[[Sequence[Sequence[int]]], Sequence[bool]],
-    limit: int,
+    ahead: Ahead,
 ) -> Iterator[Chain]:
-    """Chains for the blocks that `knows` denies, at most `limit` tokens away."""
+    """Chains for the blocks that nobody knows, the nearest to `token` first."""
     bounds = _bounds(document)
     ids = document.encoding.ids
     blocks = [ids[lo:hi] for lo, hi in pairwise(bounds)]
-    known = knows(blocks)
+    known = ahead.knows(blocks)
     missing = [
-        not held and abs(lo - token) <= limit // 2
+        not held and abs(lo - token) <= ahead.limit // 2
         for held, lo in zip(known, bounds, strict=False)
     ]
     for context, start, stop in stretches(bounds, missing, token):

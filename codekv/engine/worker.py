@@ -4,7 +4,7 @@ A job is a generator. Each `yield` is a point where it may be set aside or dropp
 after one decoding step or one prefill chunk. Knows nothing of models or text.
 
 Order: calls as they came, then the newest request, then older requests, then idle jobs
-in the order they were given. An idle job is set aside whenever a request waits, and
+by rank, the newest first. An idle job is set aside whenever a request waits, and
 none runs until requests have been absent for a moment, so that fast typing never meets
 one.
 """
@@ -35,12 +35,14 @@ class Job(Generic[T]):
         topic: What it is about (a document); newer requests replace older ones of
             the same topic.
         future: Set once; cancelled work gets `CancelledWorkError`.
+        rank: Of idle work; lower goes first.
         submitted: Clock time in seconds at which it was handed over.
     """
 
     steps: Steps[T]
     topic: str
     idle: bool
+    rank: int = 0
     future: Future[T] = field(default_factory=Future)
     cancelled: bool = False
     submitted: float = field(default_factory=time.perf_counter)
@@ -85,9 +87,12 @@ class Worker:
             self._enqueue(job, self._requests)
         return job
 
-    def submit_idle(self, topic: str, steps: Steps[T]) -> Job[T]:
-        """Queue idle work; unfinished idle work of the same topic is cancelled."""
-        job = Job(steps, topic, idle=True)
+    def submit_idle(self, topic: str, steps: Steps[T], rank: int = 0) -> Job[T]:
+        """Queue idle work; unfinished idle work of the same topic is cancelled.
+
+        Lower ranks go first; within a rank, what was handed over last.
+        """
+        job = Job(steps, topic, idle=True, rank=rank)
         with self._wake:
             for old in self._idle:
                 if old.topic == topic:
@@ -178,7 +183,7 @@ class Worker:
                     return None
                 wait = self._quiet_since + self._idle_delay - time.perf_counter()
                 if self._idle and wait <= 0:
-                    return self._idle[0]
+                    return min(self._idle, key=lambda job: (job.rank, -job.submitted))
                 self._wake.wait(wait if self._idle else None)
 
     def _step(self, job: Job[Any]) -> bool:

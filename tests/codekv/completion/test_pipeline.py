@@ -81,7 +81,9 @@ def edits(draw):
                 st.sampled_from(
                     [b"", b"x", b"\n", b"    y = 1\n", b"(", b"def g():\n"]
                 ),
-                st.sampled_from(["ask", "ask", "ask", "prepare", "warm", "drop"]),
+                st.sampled_from(
+                    ["ask", "ask", "ask", "prepare", "warm", "far", "drop"]
+                ),
             ),
             min_size=1,
             max_size=5,
@@ -103,6 +105,8 @@ def test_any_history_answers_like_a_fresh_start(steps) -> None:
             finish(pipeline.prepare(request))
         elif action == "warm":
             finish(pipeline.warm(snapshot, persist=False))
+        elif action == "far":
+            finish(pipeline.warm_far(snapshot, persist=False))
         elif action == "drop":
             dropped = pipeline.complete(request, 0.0)
             for _ in range(3):
@@ -132,7 +136,7 @@ def test_typing_computes_a_token_or_two() -> None:
 def test_edit_above_moves_the_blocks_below() -> None:
     pipeline = make(kvcache={"reuse": "moved", "repair_tokens": 2})
     snapshot = Snapshot("t.py", 0, "python", SOURCE)
-    finish(pipeline.warm(snapshot, persist=False))
+    finish(pipeline.warm_far(snapshot, persist=False))
     at = SOURCE.index(b"class")
     data = SOURCE[:at] + b"def new():\n    return 1\n\n" + SOURCE[at:]
     cursor = data.index(b"    print")

@@ -39,6 +39,7 @@ def test_a_new_process_restores_what_the_last_one_computed(tmp_path: Path) -> No
     first = started(tmp_path)
     before = finish(first.complete(request, 0.0))
     finish(first.warm(request.snapshot, persist=True))
+    finish(first.warm_far(request.snapshot, persist=True))
     assert first.engine.store.flush(1000) == 0
 
     second = started(tmp_path)
@@ -56,6 +57,7 @@ def test_what_must_not_be_remembered_is_not(tmp_path: Path) -> None:
     first = started(tmp_path)
     finish(first.complete(request, 0.0))
     finish(first.warm(request.snapshot, persist=False))
+    finish(first.warm_far(request.snapshot, persist=False))
     first.engine.store.flush(1000)
 
     after = finish(started(tmp_path).complete(request, 0.0))

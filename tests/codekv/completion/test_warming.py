@@ -7,6 +7,7 @@ from codekv.completion.document import Documents
 from codekv.completion.warming import (
     CONTEXT,
     STRETCH,
+    Ahead,
     far_chains,
     near_chain,
     stretches,
@@ -71,7 +72,7 @@ def test_far_chains_tile_what_is_not_known() -> None:
     def knows(asked):
         return [tuple(block) in known for block in asked]
 
-    chains = list(far_chains(doc, 0, (PRE,), False, knows, 1 << 20))
+    chains = list(far_chains(doc, 0, (PRE,), False, Ahead(1 << 20, knows)))
     found = [chain.tokens[lo:hi] for chain in chains for lo, hi in pairwise(chain.cuts)]
 
     assert sorted(found) == sorted(b for b in blocks if b not in known)
@@ -80,8 +81,7 @@ def test_far_chains_tile_what_is_not_known() -> None:
 
 def test_nothing_is_computed_beyond_the_limit() -> None:
     doc = document(FUNCTIONS)
-    chains = far_chains(
-        doc, 0, (PRE,), False, lambda asked: [False for _ in asked], 1000
-    )
+    ahead = Ahead(1000, lambda asked: [False for _ in asked])
+    chains = far_chains(doc, 0, (PRE,), False, ahead)
 
     assert sum(len(c.tokens) - c.cuts[0] for c in chains) <= 500 + 256

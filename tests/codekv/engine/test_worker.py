@@ -130,3 +130,23 @@ def test_all_idle_work_can_be_dropped_at_once(worker) -> None:
     for job in jobs:
         with pytest.raises(CancelledWorkError):
             job.future.result(5)
+
+
+def test_idle_work_goes_by_rank_and_the_newest_first(worker) -> None:
+    gate, log = threading.Event(), []
+    first = worker.submit("doc", steps(log, "request", 1, gate))
+    jobs = [
+        worker.submit_idle(name, steps(log, name), rank)
+        for name, rank in (("old far", 2), ("new far", 2), ("old", 0), ("new", 0))
+    ]
+    gate.set()
+    first.future.result(5)
+    for job in jobs:
+        job.future.result(5)
+
+    assert list(dict.fromkeys(name for name, _ in log))[1:] == [
+        "new",
+        "old",
+        "new far",
+        "old far",
+    ]
