@@ -42,6 +42,9 @@ class PlainAnswers:
         """
         self._loaded = await asyncio.to_thread(self._load)
 
+    async def idle(self) -> None:
+        """There is no idle work."""
+
     async def close(self) -> None:
         """Free the model."""
         self._loaded = None

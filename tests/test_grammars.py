@@ -13,7 +13,7 @@ NAMES = grammar_names()
 def test_every_language_has_its_queries_and_a_fixture(name):
     grammar = grammar_for(name)
     assert grammar is not None
-    for kind in ("segments", "classes"):
+    for kind in ("segments", "classes", "imports"):
         assert grammar.query(kind).pattern_count > 0
         assert grammar.query(kind) is grammar.query(kind)
     assert list((Path(__file__).parent / "languages" / name).glob("sample.*"))

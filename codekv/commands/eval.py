@@ -192,6 +192,7 @@ class _Run:
         steps = range(1, self._total + 1)
         try:
             await service.ready()
+            await service.idle()
             answers = self._outcomes(service)
             for step in track(steps, console=err, disable=not err.is_terminal):
                 found.append(await anext(answers))

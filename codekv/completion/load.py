@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from codekv.storage.blockstore import BlockStore
 
 
-def load_pipeline(config: Config) -> Steps[tuple[Pipeline, str | None]]:
+def load_pipeline(
+    config: Config, workspace: Path | None = None
+) -> Steps[tuple[Pipeline, str | None]]:
     """Find, map and check the model; yields between the parts.
+
+    Args:
+        config: What to load.
+        workspace: The folder whose files may be told of in prompts.
 
     Returns:
         The pipeline, and a notice for the user if it is not the model asked for.
@@ -48,7 +54,14 @@ def load_pipeline(config: Config) -> Steps[tuple[Pipeline, str | None]]:
     store = open_store(runtime.spec, config, resolved.folder)
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, kvcache)
     documents = Documents(tokenizer, Parser(), kvcache.chunk_size)
-    return Pipeline(engine, tokenizer, documents, config), resolved.notice
+    pipeline = Pipeline(engine, tokenizer, documents, config)
+    if workspace is not None:
+        from codekv.completion.others import OtherFiles
+        from codekv.completion.workspace import WorkspaceIndex
+
+        index = WorkspaceIndex(workspace, config.privacy)
+        pipeline.watch(OtherFiles(index, tokenizer))
+    return pipeline, resolved.notice
 
 
 def open_store(spec: ModelSpec, config: Config, folder: Path) -> BlockStore:

@@ -65,6 +65,8 @@ class Pipeline:
         self.config = config
         self._maker.config = config
         self.engine.configure(config.kvcache)
+        if self._maker.others is not None:
+            self._maker.others.index.configure(config.privacy)
 
     def complete(self, request: Request, submitted: float) -> Steps[Completion]:
         """Answer one request; `submitted` is its clock time in seconds."""
@@ -216,6 +218,11 @@ class Pipeline:
             yield
             if self.engine.store.flush(FLUSH_MS) >= waiting:
                 break
+
+    def scan(self) -> Steps[int]:
+        """Idle: look what other files there are, and what they define."""
+        others = self._maker.others
+        return (yield from others.index.scan()) if others is not None else 0
 
     def forget(self, uri: str) -> None:
         """Drop a closed document."""

@@ -1,6 +1,6 @@
 """What the model sees: an anchored, healed fill-in-the-middle prompt.
 
-    [PRE] text up to the anchor [SUF] text after the cursor [MID] anchor…cursor
+    [PRE] others, text up to the anchor [SUF] text after the cursor [MID] anchor…cursor
 
 The anchor is the start of the function that holds the cursor, so typing appends to
 the end and nothing before it changes (the order of EFIM, Guo et al. 2025, with token
@@ -11,7 +11,7 @@ cursor. Pure functions of tokens and offsets: no model, no cache.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.completion.far import sampled_lines
@@ -30,7 +30,7 @@ from codekv.structure.shape import rest_end
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codekv.tokens.tokenizer import Fim, Tokenizer
+    from codekv.tokens.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +67,43 @@ class Prompt:
 
 
 def build(
-    place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool = True
+    place: Place,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    heal: bool = True,
+    lead: Sequence[int] = (),
 ) -> Prompt:
-    """Lay out the prompt for a place."""
-    if tokenizer.fim is None:
-        return _left_to_right(place, tokenizer, limits, heal)
-    return _fill_in_middle(place, tokenizer, tokenizer.fim, limits, heal)
+    """Lay out the prompt for a place; `lead` is what other files have to say."""
+    limits = replace(limits, max_length=limits.max_length - len(lead))
+    fim, first = tokenizer.fim, first_tokens(tokenizer, lead)
+    if fim is None:
+        return _left_to_right(place, tokenizer, limits, heal, first)
+    return _fill_in_middle(place, tokenizer, limits, heal, first)
+
+
+def first_tokens(tokenizer: Tokenizer, lead: Sequence[int]) -> tuple[int, ...]:
+    """What stands before the document in every full prompt."""
+    if tokenizer.fim is not None:
+        return (tokenizer.fim.prefix, *lead)
+    return (*lead,) if tokenizer.bos_id is None else (tokenizer.bos_id, *lead)
 
 
 def _fill_in_middle(
-    place: Place, tokenizer: Tokenizer, fim: Fim, limits: Limits, heal: bool
+    place: Place,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    heal: bool,
+    first: Sequence[int],
 ) -> Prompt:
-    encoding = place.encoding
+    encoding, fim = place.encoding, tokenizer.fim
+    assert fim is not None
     anchor_byte = bounded_anchor(place, limits)
     anchor, middle_byte = boundary_before(encoding, anchor_byte)
     room = limits.prefix - limits.prefix // 4
     dense = int(room * limits.newest) if limits.interval else room
     window = window_start(place.data, encoding, anchor, dense)
     writer = _Writer()
-    writer.add((fim.prefix,))
+    writer.add(first)
     for start, stop in sampled_lines(
         place.data, encoding, window, room - dense, limits.interval
     ):
@@ -104,7 +122,11 @@ def _fill_in_middle(
 
 
 def _left_to_right(
-    place: Place, tokenizer: Tokenizer, limits: Limits, heal: bool
+    place: Place,
+    tokenizer: Tokenizer,
+    limits: Limits,
+    heal: bool,
+    first: Sequence[int],
 ) -> Prompt:
     encoding = place.encoding
     anchor, middle_byte = boundary_before(encoding, bounded_anchor(place, limits))
@@ -116,8 +138,7 @@ def _left_to_right(
     window = window_start(place.data, encoding, anchor, before)
     ids = ids[-(room - (anchor - window)) :]
     writer = _Writer()
-    if tokenizer.bos_id is not None:
-        writer.add((tokenizer.bos_id,))
+    writer.add(first)
     writer.add(encoding.ids[window:anchor], window)
     head = len(writer.tokens)
     _add_middle(writer, ids, encoding.ids, anchor)

@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 
 LAST_FLUSH_MS = 300.0
 
+SCAN_RANK = 9
+"""Behind all that is done for the document at hand."""
+
 _IDLE_KINDS = ("prepare", "speculate", "warm", "far")
 """What is done in a pause, in this order; with a document's uri before it, a topic."""
 
@@ -113,6 +116,7 @@ class Service:
                 self._look_ahead(document.snapshot)
 
         self._worker.call(look)
+        self._scan(pipeline)
         self._reporter.follow(self.status)
 
     def peek(self, request: Request) -> Completion | None:
@@ -191,6 +195,7 @@ class Service:
         elif self._pipeline is not None:
             pipeline = self._pipeline
             self._worker.call(lambda: pipeline.reconfigure(config))
+            self._scan(pipeline)
 
     async def idle(self) -> None:
         """Wait until all idle work is done; for measurements and tests."""
@@ -311,13 +316,19 @@ class Service:
         from codekv.completion.load import load_pipeline
 
         try:
-            pipeline, notice = yield from load_pipeline(self.config)
+            pipeline, notice = yield from load_pipeline(self.config, self.workspace)
         except ModelError as error:
             self._message = str(error)
             raise
         self._message = notice or ""
         self._pipeline = pipeline
+        self._scan(pipeline)
         return pipeline
+
+    def _scan(self, pipeline: Pipeline) -> None:
+        """Look what other files there are, once nothing else is to be done."""
+        if self.config.completion.other_files:
+            self._worker.submit_idle("workspace", pipeline.scan(), SCAN_RANK)
 
 
 def _nothing(reason: str) -> Completion:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.completion.choice import forced, starts
-from codekv.completion.prompt import Prompt, build, pieces
+from codekv.completion.prompt import Prompt, build, first_tokens, pieces
 from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
@@ -17,6 +17,7 @@ from codekv.structure.stop import StopChecker
 if TYPE_CHECKING:
     from codekv.completion.api import Request
     from codekv.completion.document import Document
+    from codekv.completion.others import OtherFiles
     from codekv.completion.trim import TrimContext
     from codekv.config import Config
     from codekv.engine.branch import Start
@@ -43,6 +44,7 @@ class TaskMaker:
         self.config = config
         self._tokenizer = tokenizer
         self._stop_ids = stop_ids
+        self.others: OtherFiles | None = None
 
     def plan(self, request: Request, document: Document) -> Plan:
         """Decide whether and how much to offer."""
@@ -75,7 +77,9 @@ class TaskMaker:
             find_anchor(document.tree, request.cursor_byte),
             request.cursor_byte,
         )
-        prompt = build(place, self._tokenizer, limits, completion.healing)
+        # A prompt that has to be cut short says nothing of other files.
+        lead = self._lead(document.snapshot.uri) if limits == self.limits() else ()
+        prompt = build(place, self._tokenizer, limits, completion.healing, lead)
         options = DecodeOptions(
             need=prompt.need,
             max_tokens=request.max_tokens or completion.max_tokens,
@@ -91,9 +95,11 @@ class TaskMaker:
         """How a line may begin, as tokens; empty where there is no choice."""
         return forced(starts(context), need, self._tokenizer)
 
-    def first_tokens(self) -> tuple[int, ...]:
-        """What stands before the document in every full prompt."""
-        if self._tokenizer.fim is not None:
-            return (self._tokenizer.fim.prefix,)
-        bos = self._tokenizer.bos_id
-        return () if bos is None else (bos,)
+    def first_tokens(self, uri: str) -> tuple[int, ...]:
+        """What stands before a document in its full prompts."""
+        return first_tokens(self._tokenizer, self._lead(uri))
+
+    def _lead(self, uri: str) -> tuple[int, ...]:
+        if self.others is None or not self.config.completion.other_files:
+            return ()
+        return self.others.tokens(uri)

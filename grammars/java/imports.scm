@@ -1,0 +1,2 @@
+; Classes of the same package need no import.
+(type_identifier) @import
