@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from codekv.errors import CodekvError
+from codekv.testing.wire import END_OF_HEADERS, frame, length_in
 from codekv.text.position import ColumnEncoding, LineIndex
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ class LspClient:
         assert self._process is not None
         assert self._process.stdin is not None
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self._process.stdin.write(frame(body))
         try:
             await self._process.stdin.drain()
         except ConnectionError as error:
@@ -256,10 +257,10 @@ class LspClient:
         assert stream is not None
         try:
             while True:
-                head = await stream.readuntil(b"\r\n\r\n")
-                size = int(head.lower().split(b"content-length:")[1].split()[0])
-                await self._take(json.loads(await stream.readexactly(size)))
-        except (asyncio.IncompleteReadError, ConnectionError, ValueError, IndexError):
+                headers = await stream.readuntil(END_OF_HEADERS)
+                body = await stream.readexactly(length_in(headers))
+                await self._take(json.loads(body))
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError):
             gone = ServerGoneError(f"the server ended: {self._last_words()}")
             for future in self._waiting.values():
                 if not future.done():

@@ -16,6 +16,8 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from codekv.testing.wire import frame, read
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -92,7 +94,7 @@ class Client:
     def send_raw(self, body: bytes) -> None:
         """Send bytes as one message."""
         assert self.process.stdin is not None
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.process.stdin.write(frame(body))
         self.process.stdin.flush()
 
     def notify(self, method: str, params: Any = None) -> None:
@@ -175,13 +177,8 @@ class Client:
     def _read(self) -> None:
         assert self.process.stdout is not None
         stream = self.process.stdout
-        while header := stream.readline():
-            name, _, value = header.partition(b":")
-            if name.lower() != b"content-length":
-                continue
-            while stream.readline().strip():
-                pass  # other headers, up to the empty line
-            message = json.loads(stream.read(int(value)))
+        while body := read(stream):
+            message = json.loads(body)
             with self._changed:
                 self._take(message)
                 self._changed.notify_all()
