@@ -51,7 +51,7 @@ class Plan:
     name: str
     pace: Pace = "max"
     max_asks: int | None = None
-    settle: float = 60.0
+    settle: float = 120.0
 
 
 class Progress(Protocol):

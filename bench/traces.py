@@ -136,10 +136,14 @@ def _switch_file_and_back(files: Sequence[SourceFile], rng: Random) -> Script | 
     away = target_in(other, rng.choice(other.functions), 4, rng)
     if away is None:
         return None
+    # Both files have been open for a while: a first visit is the `arrive` of any trace.
+    script.open(other.uri, other.language, other.data)
+    elsewhere = Visit(script, other, away, arrive=True)
+    script.focus(file.uri)
     visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
-    script.open(other.uri, other.language, other.data)
-    Visit(script, other, away).type(4, "away")
+    script.focus(other.uri)
+    elsewhere.type(4, "away")
     script.focus(file.uri)
     visit.type(BACK, "back")
     return script
@@ -170,7 +174,7 @@ def _jump(files: Sequence[SourceFile], rng: Random) -> Script | None:
     if len(file.functions) < 4 or len(file.data) < 4_000:
         return None
     script = Script(rng)
-    script.open(file.uri, file.language, file.data, settle=60.0)
+    script.open(file.uri, file.language, file.data, settle=120.0)
     for function in rng.sample(file.functions, 4):
         lines = [i for i in range(function.first, function.last + 1) if file.is_code(i)]
         line = file.lines[rng.choice(lines)]

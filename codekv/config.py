@@ -71,7 +71,7 @@ class KvCacheConfig(_Section):
     precision: Precision = "auto"
     reuse: Literal["exact", "moved"] = "moved"
     repair_tokens: int = Field(default=16, ge=0, le=256)
-    repair_tail: int = Field(default=32, ge=0, le=256)
+    repair_tail: int = Field(default=24, ge=0, le=256)
     repair_names: bool = False
     max_drift: int = Field(default=512, ge=0)
     sparse_interval: int = Field(default=0, ge=0, le=1024)

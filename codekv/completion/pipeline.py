@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 LEAST_CONTEXT = 96
 """Tokens before the cursor that even the tightest budget gets."""
 
+LIGHT_BUDGETS = 1.5
+"""What the whole context may cost before a small one takes its place: a poor answer
+in time is worth less than a good one a little late."""
+
 FLUSH_MS = 20.0
 
 BLOCK_BUDGETS = 2
@@ -251,8 +255,9 @@ class Pipeline:
         """The richest prompt that the latency budget allows now.
 
         What must be computed before the answer is held against the measured speed;
-        if it is too much, the window shrinks to what lies nearest the cursor, and
-        idle time completes the full prompt for the next keystroke.
+        if it is too much, first less of what was moved is repaired, then the window
+        shrinks to what lies nearest the cursor. Idle time completes the full prompt
+        for the next keystroke.
         """
         limits = self._maker.limits()
         prepared = self._make(request, document, plan, limits)
@@ -260,6 +265,9 @@ class Pipeline:
         budget = max(budget, LEAST_CONTEXT)
         if self.engine.num_missing(prepared.task) <= budget:
             return prepared
+        light = replace(prepared, task=replace(prepared.task, light=True))
+        if self.engine.num_missing(light.task) <= LIGHT_BUDGETS * budget:
+            return light
         suffix = min(limits.suffix, budget // 4)
         small = Limits(budget + limits.output, suffix, limits.output)
         return self._make(request, document, plan, small)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from codekv.completion.document import Document
 
-STRETCH = 1024
+STRETCH = 2048
 """Most tokens of far blocks in one chain, so that attention stays cheap."""
 
 CONTEXT = 512

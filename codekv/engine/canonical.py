@@ -49,21 +49,15 @@ def write_blocks(
     slots = torch.cat(
         [torch.arange(start, start + p[0][0].shape[1]) for start, p in parts]
     )
-    layers = range(runtime.spec.num_layers)
-    keys = [torch.cat([p[layer][0] for _, p in parts], dim=1) for layer in layers]
-    if runtime.key_bias_LHD is not None:
-        for layer, bias_HD in enumerate(runtime.key_bias_LHD):
-            keys[layer] = keys[layer] + bias_HD.float().cpu()[:, None]
+    index = slots.to(seq.kv.keys[0].device)
     rope = runtime.rope
-    if rope is not None:
-        keys = _all_layers(keys, lambda k: rope.rotate(k, slots))
-    device = seq.kv.keys[0].device
-    index = slots.to(device)
-    for layer in layers:
+    turn = rope.turner(slots) if rope is not None else None
+    for layer in range(runtime.spec.num_layers):
+        keys = torch.cat([p[layer][0] for _, p in parts], dim=1)
         values = torch.cat([p[layer][1] for _, p in parts], dim=1)
-        key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
-        key_store.index_copy_(1, index, keys[layer].to(device, key_store.dtype))
-        value_store.index_copy_(1, index, values.to(device, value_store.dtype))
+        if runtime.key_bias_LHD is not None:
+            keys += runtime.key_bias_LHD[layer].float().cpu()[:, None]
+        _put(seq, layer, index, turn(keys) if turn else keys, values)
 
 
 def move_slots(
@@ -84,25 +78,34 @@ def move_slots(
     """
     if not parts:
         return
-    layers = range(runtime.spec.num_layers)
-    taken = [
-        [source.kv.read(layer, origin, origin + stop - start) for layer in layers]
-        for start, stop, source, origin in parts
-    ]
-    keys = [torch.cat([part[layer][0] for part in taken], dim=1) for layer in layers]
-    values = [torch.cat([part[layer][1] for part in taken], dim=1) for layer in layers]
     rope = runtime.rope
+    turn = None
     if rope is not None and any(start != origin for start, _, _, origin in parts):
-        by = torch.cat(
-            [torch.full((b - a,), a - origin) for a, b, _, origin in parts]
-        ).to(keys[0].device)
-        keys = _all_layers(keys, lambda k: rope.shift(k, by))
+        by = torch.cat([torch.full((b - a,), a - origin) for a, b, _, origin in parts])
+        turn = rope.turner(by.to(seq.kv.keys[0].device), 1.0 / rope.scaling)
     index = torch.cat([torch.arange(a, b) for a, b, _, _ in parts])
     index = index.to(seq.kv.keys[0].device)
-    for layer in layers:
-        key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
-        key_store.index_copy_(1, index, keys[layer].to(key_store.dtype))
-        value_store.index_copy_(1, index, values[layer])
+    for layer in range(runtime.spec.num_layers):
+        taken = [
+            source.kv.read(layer, origin, origin + stop - start)
+            for start, stop, source, origin in parts
+        ]
+        # Copies, so that a sequence may be moved within itself.
+        keys = torch.cat([part[0] for part in taken], dim=1)
+        values = torch.cat([part[1] for part in taken], dim=1)
+        _put(seq, layer, index, turn(keys) if turn else keys, values)
+
+
+def _put(
+    seq: LiveSequence, layer: int, index: Tensor, keys: Tensor, values: Tensor
+) -> None:
+    """Write one layer's slots `index`.
+
+    Layer by layer, because one layer's keys fit into a processor's cache.
+    """
+    key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
+    key_store.index_copy_(1, index, keys.to(index.device, key_store.dtype))
+    value_store.index_copy_(1, index, values.to(index.device, value_store.dtype))
 
 
 def slice_planes(planes: Planes, start: int, stop: int) -> Planes:

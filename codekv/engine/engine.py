@@ -44,6 +44,7 @@ class Task:
         options: How to decode.
         stop: Told all bytes behind the healed word; True ends the text.
         touched: Slots that use a name whose definition changed lately.
+        light: Whether time is short, so that less is repaired.
     """
 
     tokens: tuple[int, ...]
@@ -51,11 +52,12 @@ class Task:
     options: DecodeOptions
     stop: Stop
     touched: tuple[int, ...] = ()
+    light: bool = False
 
     @property
     def wanted(self) -> Wanted:
         """The prompt as prefill sees it."""
-        return Wanted(self.tokens, self.pieces, self.touched)
+        return Wanted(self.tokens, self.pieces, self.touched, self.light)
 
 
 @dataclass(slots=True)

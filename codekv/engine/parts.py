@@ -92,11 +92,13 @@ class Wanted:
         tokens: All of it.
         pieces: Which slots hold which document blocks.
         touched: Slots that use a name whose definition changed lately.
+        light: Whether time is short, so that less is repaired.
     """
 
     tokens: Sequence[int]
     pieces: Sequence[Piece] = ()
     touched: Sequence[int] = ()
+    light: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,12 @@ class Repair:
     """
 
     first: int = 16
-    last: int = 32
-    names: bool = True
+    last: int = 24
+    names: bool = False
+
+    def lighter(self) -> Repair:
+        """The next rung down, for when time is short."""
+        return Repair(self.first // 4, self.last // 2, names=False)
 
 
 MAX_NAME_SLOTS = 32
@@ -175,6 +181,7 @@ def slots_to_compute(
         repair: What to compute besides the gaps.
     """
     length = len(wanted.tokens)
+    repair = repair.lighter() if wanted.light else repair
     todo = set(range(min(common, length - 1), length))
     last: Part | None = None
     for part in parts:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
 
@@ -50,10 +52,17 @@ class Rope:
 
     def shift(self, keys_HTD: Tensor, by: Tensor) -> Tensor:
         """Move rotated keys by `by` [T] positions; a new float32 tensor."""
+        return self.turner(by, 1.0 / self.scaling)(keys_HTD)
+
+    def turner(self, by: Tensor, factor: float = 1.0) -> Callable[[Tensor], Tensor]:
+        """Prepare one rotation for many layers: by `by` [T] positions, times `factor`.
+
+        Returns:
+            Turns keys [H, T, D]; gives new float32 tensors.
+        """
         cos, sin = self.tables(by)
-        return self._turn(
-            keys_HTD.to(torch.float32), cos / self.scaling, sin / self.scaling
-        )
+        cos, sin = cos * factor, sin * factor
+        return lambda keys_HTD: self._turn(keys_HTD.to(torch.float32), cos, sin)
 
     def _turn(self, keys_HTD: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
         width = 2 * self.inv_freq.numel()
