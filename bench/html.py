@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bench import plots
 from bench.table import (
     baselines_by_trace,
+    divergence_rows,
     num_timed,
     requests,
     same,
@@ -71,6 +72,7 @@ def render(report: Mapping[str, Any]) -> str:
         *_plots(report),
         "<h2>Numbers</h2>",
         _table(report),
+        *_divergence(report),
         "<h2>How it was measured</h2>",
         _facts(report),
     ]
@@ -163,6 +165,21 @@ def _table(report: Mapping[str, Any]) -> str:
         for line in lines
     )
     return f'<div class="scroll"><table>{rows}</table></div>'
+
+
+def _divergence(report: Mapping[str, Any]) -> list[str]:
+    """How far answers were from fresh ones, if that was measured."""
+    names, rows = divergence_rows(report)
+    if not rows:
+        return []
+    lines = [["trace", *names], *([trace, *cells] for trace, cells in rows)]
+    cells = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>"
+        for line in lines
+    )
+    note = "Of the next-token distribution at the prompt's end, in nats."
+    table = f'<div class="scroll"><table>{cells}</table></div>'
+    return ["<h2>Compared with fresh runs</h2>", f"<p>{note}</p>", table]
 
 
 def _cells(name: str, target: str, row: Mapping[str, Any]) -> str:

@@ -27,7 +27,12 @@ PLAIN_WIDTH = 150
 @click.option("--trace", "names", multiple=True, help="A trace by name; repeatable.")
 @click.option("--files", default=12, show_default=True, help="Edit at most N files.")
 @click.option("--episodes", type=int, help="Places per trace; defaults by trace.")
-@click.option("--requests", type=int, help="Places for at least N requests per trace.")
+@click.option(
+    "--requests",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="As many places per trace as it takes for N requests.",
+)
 @click.option("--seed", default=1, show_default=True, help="Same seed, same requests.")
 @click.option(
     "--pace",
@@ -39,14 +44,26 @@ PLAIN_WIDTH = 150
 @click.option("--quick", is_flag=True, help="A look in about three minutes.")
 @click.option("--lsp", is_flag=True, help="Through a real server process over stdio.")
 @click.option("--as-used", is_flag=True, help="With every shortcut a user has.")
-@click.option("--baseline", "baselines", multiple=True, help="Only these baselines.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="NAME",
+    help="Only fresh, common-prefix or plugin-layout; repeatable.",
+)
 @click.option("--no-baselines", is_flag=True, help="Measure codekv alone.")
-@click.option("--fresh-asks", type=int, help="Compare N answers with fresh runs.")
+@click.option(
+    "--fresh-asks",
+    type=int,
+    metavar="N",
+    help="Compare the texts of N answers per trace with fresh runs.",
+)
 @click.option(
     "--divergence",
-    type=int,
+    type=click.IntRange(min=0),
+    metavar="N",
     default=0,
-    help="Compare the logits of N answers per trace with fresh runs.",
+    help="Compare the logits of N answers per trace with fresh runs, at the end.",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option."

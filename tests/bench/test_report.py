@@ -126,6 +126,8 @@ def test_contexts_that_the_budget_cut_are_noted(made):
     assert "type-line" in note
     assert "jump" not in note
     assert "--budget" in note
+    # Another layout may be longer for other reasons.
+    assert notes(cut, [made["baselines"][1]]) == []
 
 
 def test_hit_rate_counts_tokens(made):
@@ -167,6 +169,23 @@ def test_tokens_of_baselines_are_counted_for_every_request_and_times_sampled():
     assert table.timed(base["traces"][0], "latency_ms", "p50") == [""]
     assert "<svg" in html.render(made)
     assert "40.00% / 40.00%" in markdown.page({"m": made})
+
+
+def test_comparisons_with_fresh_runs_are_shown_everywhere(made, capsys):
+    known = {"asks": 7, "inexact": 3, "kl_mean": 0.0123, "kl_max": 0.0456}
+    known |= {"kl_noise": 0.0042, "same_top": 1.0, "after_idle_inexact": 0}
+    known |= {"after_idle_kl": 0.0, "after_idle_same_top": 1.0}
+    compared = json.loads(json.dumps(made))
+    compared["traces"][1]["divergence"] = known
+    table.show(Console(width=160), compared)
+    for text in (
+        capsys.readouterr().out,
+        html.render(compared),
+        markdown.page({"m": compared}),
+    ):
+        for number in ("0.0123", "0.0456", "0.0042"):
+            assert number in text
+    assert "Compared with fresh runs" not in html.render(made)
 
 
 def test_no_twin_means_no_claim():
