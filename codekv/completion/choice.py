@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 MAX_STARTS = 6
+NUM_HEADERS = 3
+"""Beginnings tried per indentation where only a header will do."""
 
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
@@ -59,10 +61,18 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     return found[-MAX_STARTS:] if len(found) > 1 else ()
 
 
+def needs_header(context: TrimContext) -> bool:
+    """Whether the line below is deeper than anything above it opens."""
+    return _misfit(context.tree, context.plan.cursor_byte) == _STRANDED
+
+
 def forced(
-    spaces: Sequence[bytes], need: bytes, tokenizer: Tokenizer
+    spaces: Sequence[bytes], need: bytes, tokenizer: Tokenizer, num_each: int = 1
 ) -> tuple[Start, ...]:
-    """The same as tokens; `need` is what the prompt's end left to be decoded."""
+    """The same as tokens, `num_each` beginnings for each.
+
+    `need` is what the prompt's end left to be decoded.
+    """
     found = []
     for space in spaces:
         text = need + space
@@ -70,7 +80,8 @@ def forced(
         # A space mostly belongs to the token of the word behind it.
         whole = [end for end in encoding.ends if end <= len(text)]
         begun = text[whole[-1] :] if whole else text
-        found.append(Start(encoding.ids[: len(whole)], begun))
+        tokens = encoding.ids[: len(whole)]
+        found += [Start(tokens, begun, rank) for rank in range(num_each)]
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.completion.choice import forced, starts
+from codekv.completion.choice import NUM_HEADERS, forced, needs_header, starts
 from codekv.completion.prompt import Prompt, build, first_tokens, pieces
 from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
@@ -93,7 +93,9 @@ class TaskMaker:
 
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""
-        return forced(starts(context), need, self._tokenizer)
+        spaces = starts(context)
+        number = NUM_HEADERS if spaces and needs_header(context) else 1
+        return forced(spaces, need, self._tokenizer, number)
 
     def first_tokens(self, uri: str) -> tuple[int, ...]:
         """What stands before a document in its full prompts."""

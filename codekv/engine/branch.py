@@ -37,10 +37,12 @@ class Start:
         tokens: Taken as they are.
         lead: If given, the first token behind them begins with these bytes, and
             something other than white space follows.
+        rank: Which of the tokens that may stand there is taken; 0 is the likeliest.
     """
 
     tokens: tuple[int, ...] = ()
     lead: bytes | None = None
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Race:
     margin: float = 3.0
     max_tokens: int = 24
 
+    @classmethod
+    def among(cls, starts: Sequence[Start]) -> Race:
+        """A race for these; where second choices take part, they get time to show."""
+        return cls(margin=8.0) if any(start.rank for start in starts) else cls()
+
 
 @dataclass(eq=False, slots=True)
 class Branch:
@@ -64,12 +71,14 @@ class Branch:
     Attributes:
         forced: Tokens that it begins with, still to be taken.
         lead: See `Start`; None once the first free token is taken.
+        rank: See `Start`.
         path: Its nodes, root first.
         row: Logits after its last token; None when it has ended.
     """
 
     forced: list[int]
     lead: bytes | None = None
+    rank: int = 0
     out: Decoded = field(default_factory=Decoded)
     path: list[int] = field(default_factory=list)
     row: Tensor | None = None
@@ -103,7 +112,9 @@ class Brancher:
             stop: Told each branch's bytes behind `need`.
             race: Without one, all branches are decoded to their ends.
         """
-        branches = [Branch(list(start.tokens), start.lead, row=row) for start in starts]
+        branches = [
+            Branch(list(each.tokens), each.lead, each.rank, row=row) for each in starts
+        ]
         tokens: list[int] = []
         parents: list[int] = []
         for _ in range(race.max_tokens if race else options.max_tokens):
@@ -166,10 +177,13 @@ class Brancher:
         if branch.lead is None:
             return int(row.argmax())
         lead, branch.lead = branch.lead, None
+        left = branch.rank
         for token in most_likely(row, None, FREE_CHOICES):
             piece = self._token_bytes(token)
             if piece.startswith(lead) and piece[len(lead) :][:1].strip():
-                return token
+                if not left:
+                    return token
+                left -= 1
         return None
 
 

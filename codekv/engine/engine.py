@@ -157,7 +157,7 @@ class Engine:
         seq, row, reuse, _ = yield from self._fill(task)
         filled = time.perf_counter()
         branches = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop, Race()
+            seq, row, starts, task.options, task.stop, Race.among(starts)
         )
         self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
         rest: Tensor | None = row

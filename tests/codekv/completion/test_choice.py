@@ -3,7 +3,7 @@ from itertools import accumulate
 
 import pytest
 
-from codekv.completion.choice import Choice, choose, forced, starts
+from codekv.completion.choice import Choice, choose, forced, needs_header, starts
 from codekv.completion.trim import TrimContext, finish
 from codekv.structure.parser import Parser
 from codekv.structure.shape import plan
@@ -98,6 +98,31 @@ def test_forced_white_space_leaves_the_word_its_space():
     ]
     (typed,) = forced((b"",), b"    ", Words())
     assert (typed.tokens, typed.lead) == ((0,), b" ")
+
+
+@pytest.mark.parametrize(
+    ("source", "needed"),
+    [
+        ("def f():\n    a()\n|\n        b()\n", True),
+        ("def f():\n    a()\n|\n    b()\n", False),
+        ("def f():\n    if a:\n|\n        b()\n", False),
+        ("def f():\n    if a:\n        b()\n|\n    else:\n        c()\n", False),
+        ("a()\n|\n", False),
+    ],
+)
+def test_a_deeper_line_below_needs_a_header(source, needed):
+    assert needs_header(context_at(source)) is needed
+
+
+def test_where_a_header_is_needed_second_choices_are_tried():
+    found = forced((b"", b"  "), b"\n", Words(), 2)
+
+    assert [(start.tokens, start.rank) for start in found] == [
+        ((0,), 0),
+        ((0,), 1),
+        ((0, 1), 0),
+        ((0, 1), 1),
+    ]
 
 
 def test_on_a_broken_file_probability_decides():

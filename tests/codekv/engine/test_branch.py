@@ -137,3 +137,17 @@ def test_the_last_branch_of_a_race_goes_on_where_it_stands() -> None:
 
     assert seq.tokens == tokens + branch.out.tokens
     assert branch.row.allclose(row, atol=1e-4)
+
+
+def test_second_choices_differ_from_first_ones() -> None:
+    starts = [Start((), b"", rank) for rank in range(3)]
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    row, _, _ = finish(extend(RUNTIME, seq, [1, 2, 3]))
+    brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+    options = DecodeOptions(max_tokens=1)
+    branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
+    totals = [branch.out.total for branch in branches]
+
+    assert len({branch.out.data for branch in branches}) == 3
+    assert totals == sorted(totals, reverse=True)
+    assert Race.among(starts).margin > Race.among(starts[:1]).margin
