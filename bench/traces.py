@@ -193,7 +193,7 @@ def _restart(files: Sequence[SourceFile], rng: Random) -> Script | None:
     script, file, _, target = begun
     visit = Visit(script, file, target, arrive=True)
     visit.type(WARM, "warm")
-    script.settle(4.0)
+    script.settle(120.0)
     script.restart(file.uri)
     visit.ask("restart")
     visit.type(BACK, "back")

@@ -81,7 +81,7 @@ class KvCacheConfig(_Section):
     disk: bool = True
     disk_mb: int = Field(default=2048, ge=0)
     idle_work: bool = True
-    warm_tokens: int = Field(default=16384, ge=0, le=1048576)
+    warm_tokens: int = Field(default=32768, ge=0, le=1048576)
     reset_on_topic_switch: bool = False
     purge_strategy: PurgeStrategy = PurgeStrategy()
 

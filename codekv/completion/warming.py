@@ -34,7 +34,7 @@ class Ahead:
     """How much of a document is computed ahead.
 
     Attributes:
-        limit: Tokens around the cursor.
+        limit: Most tokens, the nearest to the cursor.
         knows: Tells for runs of tokens whether they are stored already.
     """
 
@@ -71,10 +71,8 @@ def far_chains(
     ids = document.encoding.ids
     blocks = [ids[lo:hi] for lo, hi in pairwise(bounds)]
     known = ahead.knows(blocks)
-    missing = [
-        not held and abs(lo - token) <= ahead.limit // 2
-        for held, lo in zip(known, bounds, strict=False)
-    ]
+    near = _nearest(bounds, token, ahead.limit)
+    missing = [not held and number in near for number, held in enumerate(known)]
     for context, start, stop in stretches(bounds, missing, token):
         own = bounds[start : stop + 1]
         yield _chain(document, bounds[context], own, first, persist)
@@ -114,6 +112,21 @@ def stretches(
         return max(lo - token, token - hi, 0)
 
     return sorted(found, key=distance)
+
+
+def _nearest(bounds: Sequence[int], token: int, limit: int) -> set[int]:
+    """Numbers of the blocks nearest to `token`, of `limit` tokens together."""
+
+    def distance(number: int) -> int:
+        return max(bounds[number] - token, token - bounds[number + 1], 0)
+
+    found: set[int] = set()
+    for number in sorted(range(len(bounds) - 1), key=distance):
+        limit -= bounds[number + 1] - bounds[number]
+        if limit < 0:
+            break
+        found.add(number)
+    return found
 
 
 def _bounds(document: Document) -> list[int]:

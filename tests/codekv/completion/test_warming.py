@@ -84,4 +84,4 @@ def test_nothing_is_computed_beyond_the_limit() -> None:
     ahead = Ahead(1000, lambda asked: [False for _ in asked])
     chains = far_chains(doc, 0, (PRE,), False, ahead)
 
-    assert sum(len(c.tokens) - c.cuts[0] for c in chains) <= 500 + 256
+    assert 700 < sum(len(c.tokens) - c.cuts[0] for c in chains) <= 1000
