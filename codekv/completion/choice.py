@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 MAX_STARTS = 6
-NUM_HEADERS = 3
-"""Beginnings tried per indentation where only a header will do."""
+MAX_HEADERS, NUM_EACH = 3, 3
+"""Indentations, and beginnings for each, that are tried where only a header will do."""
 
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
@@ -61,9 +61,19 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     return found[-MAX_STARTS:] if len(found) > 1 else ()
 
 
-def needs_header(context: TrimContext) -> bool:
-    """Whether the line below is deeper than anything above it opens."""
-    return _misfit(context.tree, context.plan.cursor_byte) == _STRANDED
+def header_starts(context: TrimContext, spaces: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The deepest of `spaces` at which a header could stand, if nothing else will do.
+
+    That is where the line below is deeper than anything above it opens.
+    """
+    tree, cursor = context.tree, context.plan.cursor_byte
+    if not spaces or _misfit(tree, cursor) != _STRANDED:
+        return ()
+    data = tree.snapshot.data
+    below = _code_behind(tree, line_end(data, cursor) + 1)
+    depth = 0 if below is None else width(line_at(data, below))
+    fit = [space for space in spaces if width(context.typed + space) < depth]
+    return tuple(fit[-MAX_HEADERS:])
 
 
 def forced(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codekv.completion.choice import NUM_HEADERS, forced, needs_header, starts
+from codekv.completion.choice import NUM_EACH, forced, header_starts, starts
 from codekv.completion.prompt import Prompt, build, first_tokens, pieces
+from codekv.completion.touched import uses
 from codekv.completion.window import Limits, Place
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
@@ -94,8 +95,10 @@ class TaskMaker:
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""
         spaces = starts(context)
-        number = NUM_HEADERS if spaces and needs_header(context) else 1
-        return forced(spaces, need, self._tokenizer, number)
+        headers = header_starts(context, spaces)
+        if headers:
+            return forced(headers, need, self._tokenizer, NUM_EACH)
+        return forced(spaces, need, self._tokenizer)
 
     def first_tokens(self, uri: str) -> tuple[int, ...]:
         """What stands before a document in its full prompts."""

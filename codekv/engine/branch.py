@@ -61,7 +61,7 @@ class Race:
     @classmethod
     def among(cls, starts: Sequence[Start]) -> Race:
         """A race for these; where second choices take part, they get time to show."""
-        return cls(margin=8.0) if any(start.rank for start in starts) else cls()
+        return cls(8.0, 16) if any(start.rank for start in starts) else cls()
 
 
 @dataclass(eq=False, slots=True)

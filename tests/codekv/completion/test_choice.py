@@ -3,7 +3,7 @@ from itertools import accumulate
 
 import pytest
 
-from codekv.completion.choice import Choice, choose, forced, needs_header, starts
+from codekv.completion.choice import Choice, choose, forced, header_starts, starts
 from codekv.completion.trim import TrimContext, finish
 from codekv.structure.parser import Parser
 from codekv.structure.shape import plan
@@ -101,17 +101,23 @@ def test_forced_white_space_leaves_the_word_its_space():
 
 
 @pytest.mark.parametrize(
-    ("source", "needed"),
+    ("source", "where"),
     [
-        ("def f():\n    a()\n|\n        b()\n", True),
-        ("def f():\n    a()\n|\n    b()\n", False),
-        ("def f():\n    if a:\n|\n        b()\n", False),
-        ("def f():\n    if a:\n        b()\n|\n    else:\n        c()\n", False),
-        ("a()\n|\n", False),
+        ("def f():\n    a()\n|\n        b()\n", (b"", b"    ")),
+        (
+            "def f():\n    if a:\n        b()\n|\n            c()\n",
+            (b"", b"    ", 8 * b" "),
+        ),
+        ("def f():\n    if a:\n        b()\n    |\n        c()\n", ()),
+        ("def f():\n    a()\n|\n    b()\n", ()),
+        ("def f():\n    if a:\n|\n        b()\n", ()),
+        ("def f():\n    if a:\n        b()\n|\n    else:\n        c()\n", ()),
+        ("a()\n|\n", ()),
     ],
 )
-def test_a_deeper_line_below_needs_a_header(source, needed):
-    assert needs_header(context_at(source)) is needed
+def test_a_deeper_line_below_needs_a_header(source, where):
+    context = context_at(source)
+    assert header_starts(context, starts(context)) == where
 
 
 def test_where_a_header_is_needed_second_choices_are_tried():
