@@ -14,6 +14,7 @@ from codekv.testing.model import ByteTokenizer, TinyRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from codekv.config import Config
     from codekv.engine.worker import Steps
@@ -43,7 +44,9 @@ def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
     return Pipeline(engine, tokenizer, documents, config)
 
 
-def load_tiny(config: Config) -> Steps[tuple[Pipeline, str | None]]:
+def load_tiny(
+    config: Config, _workspace: Path | None = None
+) -> Steps[tuple[Pipeline, str | None]]:
     """Takes the place of `codekv.completion.load.load_pipeline`."""
     yield
     return tiny_pipeline(config), None
