@@ -16,15 +16,17 @@ from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
 from codekv.completion.drafts import Drafts
 from codekv.completion.offer import Offer
+from codekv.completion.planner import richest
 from codekv.completion.tasks import Prepared, TaskMaker
+from codekv.completion.touched import Definitions
 from codekv.completion.warming import Ahead, far_chains, near_chain
-from codekv.completion.window import Limits
 from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
     from codekv.completion.document import Document, Documents
     from codekv.completion.others import OtherFiles
+    from codekv.completion.window import Limits
     from codekv.config import Config
     from codekv.engine.branch import Start
     from codekv.engine.engine import Engine, Outcome
@@ -33,13 +35,6 @@ if TYPE_CHECKING:
     from codekv.structure.shape import Plan
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
-
-LEAST_CONTEXT = 96
-"""Tokens before the cursor that even the tightest budget gets."""
-
-LIGHT_BUDGETS = 1.5
-"""What the whole context may cost before a small one takes its place: a poor answer
-in time is worth less than a good one a little late."""
 
 FLUSH_MS = 20.0
 
@@ -59,6 +54,7 @@ class Pipeline:
         self._drafts = Drafts(tokenizer.token_bytes)
         # Where each document was asked about last: its window's token, the cursor.
         self._places: dict[str, tuple[int, int]] = {}
+        self._definitions = Definitions()
         self._ids = count()
         fim = tokenizer.fim
         stop_ids = {*engine.runtime.spec.eos_ids, *(fim.stop if fim else ())}
@@ -174,7 +170,10 @@ class Pipeline:
         prepared = self._maker.make(request, document, plan, self._maker.limits())
         place = prepared.prompt.window, request.cursor_byte
         self._places[request.snapshot.uri] = place
-        return (yield from self.engine.prepare(prepared.task))
+        computed = yield from self.engine.prepare(prepared.task)
+        if self.config.kvcache.repair_names:
+            self._definitions.settle(document)
+        return computed
 
     def speculate(
         self, request: Request, item: Item
@@ -235,6 +234,7 @@ class Pipeline:
         self._drafts.forget(uri)
         if self._maker.others is not None:
             self._maker.others.forget(uri)
+        self._definitions.forget(uri)
         self._places.pop(uri, None)
 
     def _look_around(
@@ -252,30 +252,21 @@ class Pipeline:
         self._maker.others = others
 
     def _affordable(self, request: Request, document: Document, plan: Plan) -> Prepared:
-        """The richest prompt that the latency budget allows now.
-
-        What must be computed before the answer is held against the measured speed;
-        if it is too much, first less of what was moved is repaired, then the window
-        shrinks to what lies nearest the cursor. Idle time completes the full prompt
-        for the next keystroke.
-        """
-        limits = self._maker.limits()
-        prepared = self._make(request, document, plan, limits)
-        budget = self.engine.speed.tokens_in(self.config.completion.latency_budget_ms)
-        budget = max(budget, LEAST_CONTEXT)
-        if self.engine.num_missing(prepared.task) <= budget:
-            return prepared
-        light = replace(prepared, task=replace(prepared.task, light=True))
-        if self.engine.num_missing(light.task) <= LIGHT_BUDGETS * budget:
-            return light
-        suffix = min(limits.suffix, budget // 4)
-        small = Limits(budget + limits.output, suffix, limits.output)
-        return self._make(request, document, plan, small)
+        """The richest prompt that the latency budget allows at the measured speed."""
+        budget = self.config.completion.latency_budget_ms
+        return richest(
+            lambda limits: self._make(request, document, plan, limits),
+            self.engine.num_missing,
+            self._maker.limits(),
+            self.engine.speed.tokens_in(budget),
+        )
 
     def _make(
         self, request: Request, document: Document, plan: Plan, limits: Limits
     ) -> Prepared:
         made = self._maker.make(request, document, plan, limits)
+        if self.config.kvcache.repair_names:
+            made = self._maker.touch(made, self._definitions.changed(document))
         if not made.task.options.draft:
             return made
         start = request.cursor_byte - len(made.prompt.need)

@@ -92,6 +92,12 @@ class TaskMaker:
         task = Task(prompt.tokens, tuple(found), options, checker.feed)
         return Prepared(document, shape, prompt, task, place.anchor_byte)
 
+    def touch(self, prepared: Prepared, names: frozenset[bytes]) -> Prepared:
+        """Mark the uses of names whose definition changed."""
+        tokens = prepared.task.tokens
+        touched = uses(tokens, self._tokenizer.token_bytes, names)
+        return replace(prepared, task=replace(prepared.task, touched=touched))
+
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""
         spaces = starts(context)
