@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SAVE_EVERY = 25
 """Rows between two writes of the report."""
 
+LEAST_FILES, ROWS_PER_FILE = 12, 20
+"""How many files the places of an evaluation lie in."""
+
 _STILL = {
     # What is judged is the text, not the hurry, and no answer may help the next.
     "completion.latency_budget_ms": "60000",
@@ -223,6 +226,7 @@ def _service(config: Config, given: dict[str, Any]) -> Service | PlainAnswers:
 def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
     """Places in the files of PATH; the service knows the files where they lie."""
     from dataclasses import replace
+    from random import Random
 
     from bench import corpus
     from bench.cursors import cursors
@@ -240,7 +244,11 @@ def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
         replace(file, uri=(given["root"] / file.name).as_uri())
         for file in corpus.load(root)
     ]
-    return list(cursors(files, kinds, given["limit"], given["seed"]))
+    # Questions about one file share the beginnings of their prompts.
+    num_files = max(LEAST_FILES, given["limit"] // ROWS_PER_FILE)
+    chosen = corpus.sample(tuple(files), num_files, Random(given["seed"]))
+    found = cursors(chosen, kinds, given["limit"], given["seed"])
+    return sorted(found, key=lambda each: (each.uri, each.cursor_byte))
 
 
 def _config(given: dict[str, Any], more: dict[str, str]) -> Config:
