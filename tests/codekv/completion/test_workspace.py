@@ -1,13 +1,20 @@
+from dataclasses import replace
+
 import pytest
 
+from codekv.completion.api import Request, Trigger
 from codekv.completion.document import Documents
 from codekv.completion.others import OtherFiles
+from codekv.completion.pipeline import Pipeline
 from codekv.completion.prompt import build
 from codekv.completion.window import Limits, Place
 from codekv.completion.workspace import WorkspaceIndex
-from codekv.config import PrivacyConfig
+from codekv.config import Config, PrivacyConfig, apply
+from codekv.engine.engine import Engine
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
-from codekv.testing.model import ByteTokenizer, finish
+from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
 from codekv.text.snapshot import Snapshot
 
 PRICES = "def price_of(item):\n    return 1\n\ndef rate_of(item):\n    return 2\n"
@@ -196,3 +203,71 @@ def test_a_prompt_is_told_of_other_files_first() -> None:
     assert told.prefix == plain.prefix + 4
     long = build(place, tokenizer, limits, lead=b"#" * 120)
     assert len(long.tokens) <= 200 - 20
+
+
+@pytest.fixture
+def told(folder):
+    """A pipeline whose document imports something, and its text."""
+    settings = {
+        "kvcache": {"max_length": 700, "chunk_size": 64},
+        "completion": {
+            "max_tokens": 4,
+            "suffix_tokens": 60,
+            "latency_budget_ms": 60000,
+            "other_files": True,
+        },
+    }
+    config, problems = apply(Config(), settings, "test")
+    assert not problems
+    runtime, tokenizer = TinyRuntime(), ByteTokenizer()
+    budget, codec = StoreBudget(64 << 20), plain_codec("fp32")
+    store = BlockStore(fingerprint="t", budget=budget, codec=codec)
+    engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
+    engine.speed.ms_per_token = 0.001
+    pipeline = Pipeline(engine, tokenizer, Documents(tokenizer, Parser(), 64), config)
+    pipeline.watch(make(folder, room=200))
+    uri = (folder / "app" / "main.py").as_uri()
+    text = (
+        b"from app.shop import Shop\n\n\ndef main():\n    shop = Shop()\n    x = sh\n"
+    )
+    return pipeline, Snapshot(uri, 0, "python", text)
+
+
+def test_a_keystroke_never_pays_for_other_files(told) -> None:
+    pipeline, snapshot = told
+    request = Request(snapshot, len(snapshot.data) - 1, Trigger.INVOKED)
+    first = finish(pipeline.complete(request, 0.0))
+    finish(pipeline.prepare(request))
+    second = finish(pipeline.complete(request, 0.0))
+
+    assert second.tokens.context > first.tokens.context + 20
+    assert second.tokens.computed <= 1
+    data = snapshot.data[:-1] + b"o\n"
+    typed = replace(request, snapshot=replace(snapshot, data=data, version=1))
+    third = finish(pipeline.complete(replace(typed, cursor_byte=len(data) - 1), 0.0))
+    assert third.tokens.computed <= 2
+
+
+def test_what_is_warmed_stands_behind_what_is_told(told) -> None:
+    pipeline, snapshot = told
+    request = Request(snapshot, len(snapshot.data) - 1, Trigger.INVOKED)
+    finish(pipeline.complete(request, 0.0))
+    finish(pipeline.prepare(request))
+    finish(pipeline.warm(snapshot, persist=False))
+    (chain,) = pipeline.engine.chains.sequences()
+
+    assert bytes(chain.tokens[1:]).startswith(b"# app/shop.py\nclass Shop:")
+
+
+def test_it_is_told_only_if_asked_for(told) -> None:
+    pipeline, snapshot = told
+    config = pipeline.config
+    off = config.completion.model_copy(update={"other_files": False})
+    pipeline.reconfigure(config.model_copy(update={"completion": off}))
+    request = Request(snapshot, len(snapshot.data) - 1, Trigger.INVOKED)
+    first = finish(pipeline.complete(request, 0.0))
+    finish(pipeline.prepare(request))
+
+    assert (
+        finish(pipeline.complete(request, 0.0)).tokens.context == first.tokens.context
+    )
