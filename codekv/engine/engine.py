@@ -17,6 +17,7 @@ from codekv.engine.idle import Chain, Chains, repair
 from codekv.engine.parts import Piece, Repair, Wanted
 from codekv.engine.prefill import Prefill, Reuse
 from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
+from codekv.engine.weigh import weigh
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,6 +123,7 @@ class Engine:
         self._brancher = Brancher(runtime, token_bytes)
         self._vocab = vocab
         self._index = NgramIndex()
+        self._weighs = kvcache.purge_strategy.importance == "attention"
 
     def num_missing(self, task: Task) -> int:
         """How many tokens an answer would have to compute."""
@@ -201,7 +203,10 @@ class Engine:
     def prepare(self, task: Task) -> Steps[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
         seq = self._acquire(task)
-        return (yield from repair(self.runtime, seq, task.tokens))
+        computed = yield from repair(self.runtime, seq, task.tokens)
+        if self._weighs:
+            yield from weigh(self.runtime, self.store, seq, task.wanted)
+        return computed
 
     def warm(self, chain: Chain) -> Steps[int]:
         """Idle: compute and store the blocks of a document before its cursor."""

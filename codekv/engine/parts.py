@@ -155,7 +155,7 @@ def find_parts(seq: LiveSequence, wanted: Wanted, reach: Reach) -> list[Part]:
     if end - common < WORTH_RESTORING:
         return []
     lacking = [piece for piece in pieces if piece.stop > common]
-    refs = _refs(reach.store, tokens, pieces)
+    refs = refs_of(reach.store, tokens, pieces)
     hits = reach.store.match([refs[piece.start] for piece in lacking])
     stored = [(p, h) for p, h in zip(lacking, hits, strict=True) if h is not None]
     exact = [(p, h) for p, h in stored if h.kind == "chain" and p.is_whole]
@@ -206,10 +206,13 @@ def _joint(part: Part, last: Part | None, first: int) -> int:
     return min(first, part.stop - part.start)
 
 
-def _refs(
+def refs_of(
     store: BlockStore, tokens: Sequence[int], pieces: Sequence[Piece]
 ) -> dict[int, BlockRef]:
-    """A reference per piece's start; the chain starts at the first token."""
+    """Name the block of each piece, by the piece's start.
+
+    The chain starts at the first token and ends where a piece is not whole.
+    """
     refs: dict[int, BlockRef] = {}
     # What stands before the first whole block is the chain's root, as it is in the
     # chains that idle work computes.

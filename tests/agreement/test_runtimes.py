@@ -8,10 +8,18 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from codekv.config import ModelConfig
+from codekv.engine.extend import extend
+from codekv.engine.idle import Chain, Chains
+from codekv.engine.parts import Piece, Wanted
+from codekv.engine.sequence import LiveSequence
+from codekv.engine.weigh import weigh
 from codekv.errors import ModelFormatError
 from codekv.model import check
 from codekv.model.loader import load_runtime
 from codekv.model.plain import load_plain
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import PlainCodec
+from codekv.testing.model import finish
 
 LOGITS_TOLERANCE = 1e-4
 KINDS = ("llama", "qwen2", "gpt2")
@@ -357,3 +365,26 @@ def test_half_precision_stays_close_to_float(folders, compute, runtime_name):
     tree = half.forward_tree(other, [9, 10, 11], [-1, 0, 0], 60)
     assert tree.shape == (3, 199)
     assert tree.dtype == torch.float32
+
+
+def test_each_block_is_told_its_share_of_attention(exact) -> None:
+    _, runtime = exact
+    store = BlockStore(
+        fingerprint="tiny", budget=StoreBudget(64 << 20), codec=PlainCodec("fp32")
+    )
+    blocks = [tuple(range(10, 60)), tuple(range(60, 110))]
+    tokens = (1, *blocks[0], *blocks[1])
+    chain = Chain("doc", tokens, (1, 51, 101), bytes(101), persist=False)
+    finish(Chains(runtime, store).warm(chain))
+    seq = LiveSequence(runtime.new_kv(4))
+    finish(extend(runtime, seq, tokens))
+    before = [plane[:, :101].clone() for plane in seq.kv.values]
+    pieces = [Piece(1, 51, blocks[0], 0, 0), Piece(51, 101, blocks[1], 0, 50)]
+    noted = []
+    store.note_attention = lambda ref, share: noted.append(share)
+    finish(weigh(runtime, store, seq, Wanted(tokens, pieces)))
+
+    assert len(noted) == 2
+    assert 0 < sum(noted) < 1
+    for mine, old in zip(seq.kv.values, before, strict=True):
+        assert torch.allclose(mine[:, :101], old, atol=LOGITS_TOLERANCE)

@@ -7,7 +7,7 @@ import torch
 
 from codekv.engine.canonical import slice_planes
 from codekv.lab import controls
-from codekv.lab.attention import AttentionMeter, important_heads, watch
+from codekv.lab.attention import important_heads, watch
 from codekv.lab.calibrate import PAIRS, allocate
 from codekv.lab.context import compute_exact, probe, read_text
 from codekv.lab.corpus import Sample, samples
@@ -17,6 +17,7 @@ from codekv.lab.measure import divergence
 from codekv.lab.picture import draw
 from codekv.lab.report import PARTS, measure_part, merge, model_facts, schemes, table_of
 from codekv.lab.scheme import CodecScheme, channel_groups, hadamard_rows, symmetric_rows
+from codekv.model.meter import AttentionMeter
 from codekv.storage.classtable import load_table, save_table
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PlainCodec

@@ -1,0 +1,21 @@
+import pytest
+
+from codekv.engine.extend import extend
+from codekv.engine.parts import Wanted
+from codekv.engine.sequence import LiveSequence
+from codekv.engine.weigh import weigh
+from codekv.storage.blockstore import BlockStore, StoreBudget
+from codekv.storage.plain import PlainCodec
+from codekv.testing.model import PRE, TinyRuntime, finish
+
+
+def test_a_runtime_that_cannot_be_watched_notes_nothing() -> None:
+    runtime = TinyRuntime()
+    store = BlockStore(
+        fingerprint="tiny", budget=StoreBudget(1 << 20), codec=PlainCodec("fp32")
+    )
+    tokens = (PRE, *range(80))
+    seq = LiveSequence(runtime.new_kv(4))
+    finish(extend(runtime, seq, tokens))
+    store.note_attention = lambda ref, share: pytest.fail("noted")
+    finish(weigh(runtime, store, seq, Wanted(tokens)))
