@@ -190,7 +190,10 @@ async def _measure(
     facts = host.facts()
     with RichProgress(console) as progress, private_store(run):
         result = await execute(options, built, entrants, journal, progress)
-    result.counted = count_all(built, shared.counters(names))
+    # Counting takes a while; who interrupts a run wants it to end.
+    if names and not result.partial:
+        console.print("counting what baselines compute", style="dim")
+        result.counted = count_all(built, shared.counters(names))
     about = {
         "host": facts,
         "model": shared.describe(),
