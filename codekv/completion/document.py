@@ -71,6 +71,10 @@ class Documents:
         entry = self._entries.get(uri)
         return entry[0] if entry else None
 
+    def all(self) -> list[Document]:
+        """The newest known version of every document."""
+        return [document for document, _ in self._entries.values()]
+
     def forget(self, uri: str) -> None:
         """Drop a document."""
         self._entries.pop(uri, None)

@@ -19,11 +19,13 @@ from codekv.completion.offer import Offer
 from codekv.completion.planner import richest
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.touched import Definitions
-from codekv.completion.warming import Ahead, far_chains, near_chain
+from codekv.completion.warming import Ahead, blocks_of, far_chains, near_chain
 from codekv.engine.decode import Decoded, Stop
 from codekv.structure.shape import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codekv.completion.document import Document, Documents
     from codekv.completion.others import OtherFiles
     from codekv.completion.window import Limits
@@ -226,6 +228,13 @@ class Pipeline:
         """Idle: look what other files there are, and what they define."""
         others = self._maker.others
         return (yield from others.index.scan()) if others is not None else 0
+
+    def disown(self, silence: Callable[[Snapshot], object | None]) -> None:
+        """Forget all of the documents that must not be remembered, stored or not."""
+        for document in self.documents.all():
+            if silence(document.snapshot) is not None:
+                self.forget(document.snapshot.uri)
+                self.engine.store.forget_text(blocks_of(document))
 
     def forget(self, uri: str) -> None:
         """Drop a closed document."""

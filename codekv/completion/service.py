@@ -92,6 +92,13 @@ class Service:
         self._look_ahead(snapshot)
         self._reporter.follow(self.status)
 
+    def _disown(self) -> None:
+        """Forget what must no longer be remembered."""
+        pipeline, silence = self._pipeline, self._privacy.silence
+        if pipeline is not None:
+            self._worker.cancel_idle()
+            self._worker.call(lambda: pipeline.disown(silence))
+
     def _look_ahead(self, snapshot: Snapshot) -> None:
         if self._pipeline is not None and self._privacy.silence(snapshot) is None:
             self._warm(self._pipeline, snapshot)
@@ -183,6 +190,7 @@ class Service:
         old, self.config = self.config, config
         if old.privacy != config.privacy:
             self._privacy = Privacy(config.privacy, self.workspace)
+            self._disown()
         self._reporter.reconfigure(config)
         self._answers.clear()
         if self._loading is None:

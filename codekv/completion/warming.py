@@ -68,14 +68,18 @@ def far_chains(
 ) -> Iterator[Chain]:
     """Chains for the blocks that nobody knows, the nearest to `token` first."""
     bounds = _bounds(document)
-    ids = document.encoding.ids
-    blocks = [ids[lo:hi] for lo, hi in pairwise(bounds)]
-    known = ahead.knows(blocks)
+    known = ahead.knows(blocks_of(document))
     near = _nearest(bounds, token, ahead.limit)
     missing = [not held and number in near for number, held in enumerate(known)]
     for context, start, stop in stretches(bounds, missing, token):
         own = bounds[start : stop + 1]
         yield _chain(document, bounds[context], own, first, persist)
+
+
+def blocks_of(document: Document) -> list[tuple[int, ...]]:
+    """The tokens of each of a document's blocks."""
+    ids = document.encoding.ids
+    return [tuple(ids[lo:hi]) for lo, hi in pairwise(_bounds(document))]
 
 
 def stretches(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codekv.cache.events import Counters, Event
@@ -35,6 +36,9 @@ __all__ = ["BlockStore", "Facts", "Hit", "Shapes", "StoreBudget", "Upkeep"]
 
 ROOMY = 0.7
 """Share of the memory budget that work ahead may fill; the guard acts above 0.8."""
+
+MAX_VARIANTS = 64
+"""One text may be stored after so many others."""
 
 _HIT_EVENTS = {"chain": Event.HIT_CHAIN, "content": Event.HIT_CONTENT}
 
@@ -269,6 +273,16 @@ class BlockStore:
             with self._lock:
                 self._ram.discard(ref.chain)
             self._note_persistence(ref, persist=False)
+
+    def forget_text(self, blocks: Iterable[Sequence[int]]) -> None:
+        """Drop every block that holds one of these runs of tokens, after any text."""
+        for tokens in blocks:
+            ref = self.ref(None, tokens)
+            for _ in range(MAX_VARIANTS):
+                hit = self.match([ref])[0]
+                if hit is None:
+                    break
+                self.forget([replace(ref, chain=hit.source)])
 
     def clear(self) -> None:
         """Drop every block of both tiers, and every owner."""

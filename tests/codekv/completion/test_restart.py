@@ -64,3 +64,22 @@ def test_what_must_not_be_remembered_is_not(tmp_path: Path) -> None:
 
     assert after.tokens.restored == 0
     assert after.tokens.moved == 0
+
+
+def test_what_was_excluded_later_is_forgotten_everywhere(tmp_path: Path) -> None:
+    cursor = SOURCE.index(b"    return x + 7")
+    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
+    first = started(tmp_path)
+    finish(first.complete(request, 0.0))
+    finish(first.warm(request.snapshot, persist=True))
+    finish(first.warm_far(request.snapshot, persist=True))
+    assert first.engine.store.flush(1000) == 0
+    first.disown(lambda snapshot: None)
+    assert first.engine.store.stats().disk_blocks > 0
+
+    first.disown(lambda snapshot: "excluded")
+    assert first.documents.all() == []
+    after = finish(started(tmp_path).complete(request, 0.0))
+
+    assert after.tokens.restored == 0
+    assert after.tokens.moved == 0
