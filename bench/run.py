@@ -62,7 +62,7 @@ class Options:
     seed: int = 1
     pace: Pace = "max"
     quick: bool = False
-    baseline_asks: int = 9
+    baseline_asks: int = 5
     fresh_asks: int = 6
     requests: int | None = None
     divergence: int = 0
@@ -75,7 +75,7 @@ class Options:
             return 0
         if self.quick:
             return 2 if name == "type-line" else 1
-        return 20 if name == "type-line" else 6
+        return 20 if name == "type-line" else 3
 
 
 @dataclass(frozen=True, slots=True)

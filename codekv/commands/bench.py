@@ -145,7 +145,7 @@ def _options(given: dict[str, Any], root: Path) -> Options:
         seed=given["seed"],
         pace=given["pace"],
         quick=quick,
-        baseline_asks=4 if quick else 9,
+        baseline_asks=4 if quick else 5,
         fresh_asks=given["fresh_asks"] or (4 if quick else 6),
     )
 
