@@ -8,7 +8,7 @@ that is broken already, syntax says nothing and probability decides alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.completion.indent import statement_indents
@@ -38,6 +38,7 @@ MAX_HEADERS, NUM_EACH = 3, 3
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
 _ERROR, _STRANDED, _BODILESS = 6.0, 8.0, 4.0
+_HANDICAP = 4.0
 _MAX_LOOK = 200
 
 
@@ -61,38 +62,48 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     return found[-MAX_STARTS:] if len(found) > 1 else ()
 
 
-def header_starts(context: TrimContext, spaces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The deepest of `spaces` at which a header could stand, if nothing else will do.
+def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Start, ...]:
+    """The same as tokens; `need` is what the prompt's end left to be decoded.
 
-    That is where the line below is deeper than anything above it opens.
+    Where the line below is deeper than anything above it opens, only a header will do:
+    there, several beginnings are tried for each of the deepest indentations.
     """
+    spaces = starts(context)
     tree, cursor = context.tree, context.plan.cursor_byte
-    if not spaces or _misfit(tree, cursor) != _STRANDED:
-        return ()
+    if not spaces or tree.grammar is None or not tree.grammar.is_indented:
+        return tuple(_start(space, need, tokenizer) for space in spaces)
     data = tree.snapshot.data
     below = _code_behind(tree, line_end(data, cursor) + 1)
     depth = 0 if below is None else width(line_at(data, below))
-    fit = [space for space in spaces if width(context.typed + space) < depth]
-    return tuple(fit[-MAX_HEADERS:])
+    is_short = [width(context.typed + space) < depth for space in spaces]
+    found = [_start(space, need, tokenizer) for space in spaces]
+    short = [start for start, is_so in zip(found, is_short, strict=True) if is_so]
+    if short and _misfit(tree, cursor) == _STRANDED:
+        return tuple(
+            replace(start, rank=rank)
+            for start in short[-MAX_HEADERS:]
+            for rank in range(NUM_EACH)
+        )
+    # What is less deep than the line below mostly leaves that line stranded.
+    return tuple(
+        replace(start, handicap=_HANDICAP if is_so else 0.0)
+        for start, is_so in zip(found, is_short, strict=True)
+    )
 
 
-def forced(
-    spaces: Sequence[bytes], need: bytes, tokenizer: Tokenizer, num_each: int = 1
-) -> tuple[Start, ...]:
-    """The same as tokens, `num_each` beginnings for each.
+def _start(space: bytes, need: bytes, tokenizer: Tokenizer) -> Start:
+    text = need + space
+    encoding = tokenizer.encode(text + b"x")
+    # A space mostly belongs to the token of the word behind it.
+    whole = [end for end in encoding.ends if end <= len(text)]
+    lead = text[whole[-1] :] if whole else text
+    return Start(encoding.ids[: len(whole)], lead)
 
-    `need` is what the prompt's end left to be decoded.
-    """
-    found = []
-    for space in spaces:
-        text = need + space
-        encoding = tokenizer.encode(text + b"x")
-        # A space mostly belongs to the token of the word behind it.
-        whole = [end for end in encoding.ends if end <= len(text)]
-        begun = text[whole[-1] :] if whole else text
-        tokens = encoding.ids[: len(whole)]
-        found += [Start(tokens, begun, rank) for rank in range(num_each)]
-    return tuple(found)
+
+def breaks(context: TrimContext, trimmed: Trimmed) -> bool:
+    """Whether a text leaves a file broken that was not."""
+    is_known = context.tree.grammar is not None and not num_errors(context.tree)
+    return is_known and (not trimmed.text or _broken(trimmed, context) > 0)
 
 
 def choose(context: TrimContext, choices: Sequence[Choice]) -> int:

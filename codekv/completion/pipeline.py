@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from codekv.completion.window import Limits
     from codekv.config import Config
     from codekv.engine.branch import Start
-    from codekv.engine.engine import Engine, Outcome
+    from codekv.engine.engine import Engine, Outcome, Task
     from codekv.engine.prefill import Reuse
     from codekv.engine.worker import Steps
     from codekv.structure.shape import Plan
@@ -91,7 +91,7 @@ class Pipeline:
         starts = self._starts(offer)
         try:
             if starts:
-                outcome = yield from self.engine.race(task, starts, offer.best, out)
+                outcome = yield from self._raced(offer, task, starts, out, submitted)
             else:
                 outcome = yield from self.engine.answer(task, out)
         finally:
@@ -127,6 +127,24 @@ class Pipeline:
             return stop(text) or (at_line_end and time.perf_counter() > end)
 
         return check
+
+    def _raced(
+        self,
+        offer: Offer,
+        task: Task,
+        starts: tuple[Start, ...],
+        out: Decoded,
+        submitted: float,
+    ) -> Steps[Outcome]:
+        """The winner of a race; if it breaks the file and there is time, the best."""
+        outcome = yield from self.engine.race(task, starts, offer.best, out)
+        budget = self.config.completion.latency_budget_ms / 1e3
+        if not offer.is_broken(out) or time.perf_counter() > submitted + budget:
+            return outcome
+        others = yield from self.engine.candidates(task, 0, starts)
+        texts = [out, *(other.decoded for other in others)]
+        out.become(texts[offer.best(texts)])
+        return outcome
 
     def _starts(self, offer: Offer) -> tuple[Start, ...]:
         """The indentations to choose among, where there is a choice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codekv.completion.choice import NUM_EACH, forced, header_starts, starts
+from codekv.completion.choice import begun
 from codekv.completion.prompt import Prompt, build, first_tokens, pieces
 from codekv.completion.touched import uses
 from codekv.completion.window import Limits, Place
@@ -100,11 +100,7 @@ class TaskMaker:
 
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""
-        spaces = starts(context)
-        headers = header_starts(context, spaces)
-        if headers:
-            return forced(headers, need, self._tokenizer, NUM_EACH)
-        return forced(spaces, need, self._tokenizer)
+        return begun(context, need, self._tokenizer)
 
     def first_tokens(self, uri: str) -> tuple[int, ...]:
         """What stands before a document in its full prompts."""

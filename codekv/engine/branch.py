@@ -38,11 +38,13 @@ class Start:
         lead: If given, the first token behind them begins with these bytes, and
             something other than white space follows.
         rank: Which of the tokens that may stand there is taken; 0 is the likeliest.
+        handicap: How much more likely it has to be than others to stay in a race.
     """
 
     tokens: tuple[int, ...] = ()
     lead: bytes | None = None
     rank: int = 0
+    handicap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +71,16 @@ class Branch:
     """One continuation and its nodes in the tree.
 
     Attributes:
+        start: How it began.
         forced: Tokens that it begins with, still to be taken.
         lead: See `Start`; None once the first free token is taken.
-        rank: See `Start`.
         path: Its nodes, root first.
         row: Logits after its last token; None when it has ended.
     """
 
+    start: Start
     forced: list[int]
-    lead: bytes | None = None
-    rank: int = 0
+    lead: bytes | None
     out: Decoded = field(default_factory=Decoded)
     path: list[int] = field(default_factory=list)
     row: Tensor | None = None
@@ -113,7 +115,7 @@ class Brancher:
             race: Without one, all branches are decoded to their ends.
         """
         branches = [
-            Branch(list(each.tokens), each.lead, each.rank, row=row) for each in starts
+            Branch(each, list(each.tokens), each.lead, row=row) for each in starts
         ]
         tokens: list[int] = []
         parents: list[int] = []
@@ -177,7 +179,7 @@ class Brancher:
         if branch.lead is None:
             return int(row.argmax())
         lead, branch.lead = branch.lead, None
-        left = branch.rank
+        left = branch.start.rank
         for token in most_likely(row, None, FREE_CHOICES):
             piece = self._token_bytes(token)
             if piece.startswith(lead) and piece[len(lead) :][:1].strip():
@@ -190,8 +192,12 @@ class Brancher:
 def _in_race(branches: Sequence[Branch], margin: float) -> list[Branch]:
     """Those that got anywhere and are not far behind."""
     alive = [each for each in branches if each.out.ended != "dead-end"]
-    best = max((each.out.total for each in alive), default=0.0)
-    return [each for each in alive if each.out.total >= best - margin]
+    best = max((_standing(each) for each in alive), default=0.0)
+    return [each for each in alive if _standing(each) >= best - margin]
+
+
+def _standing(branch: Branch) -> float:
+    return branch.out.total - branch.start.handicap
 
 
 def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:

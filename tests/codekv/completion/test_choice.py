@@ -1,9 +1,10 @@
 import re
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
 
-from codekv.completion.choice import Choice, choose, forced, header_starts, starts
+from codekv.completion.choice import Choice, begun, breaks, choose, starts
 from codekv.completion.trim import TrimContext, finish
 from codekv.structure.parser import Parser
 from codekv.structure.shape import plan
@@ -90,45 +91,53 @@ class Words(ByteTokenizer):
 
 
 def test_forced_white_space_leaves_the_word_its_space():
-    starts = forced((b"", b"    "), b"\n", Words())
+    context = context_at("if a:\n    b()\n|\nc()\n")
+    found = begun(context, b"\n", Words())
 
-    assert [(start.tokens, start.lead) for start in starts] == [
+    assert [(start.tokens, start.lead) for start in found] == [
         ((0,), b""),
         ((0, 1), b" "),
     ]
-    (typed,) = forced((b"",), b"    ", Words())
-    assert (typed.tokens, typed.lead) == ((0,), b" ")
 
 
 @pytest.mark.parametrize(
-    ("source", "where"),
+    ("source", "depths"),
     [
-        ("def f():\n    a()\n|\n        b()\n", (b"", b"    ")),
-        (
-            "def f():\n    if a:\n        b()\n|\n            c()\n",
-            (b"", b"    ", 8 * b" "),
-        ),
-        ("def f():\n    if a:\n        b()\n    |\n        c()\n", ()),
-        ("def f():\n    a()\n|\n    b()\n", ()),
-        ("def f():\n    if a:\n|\n        b()\n", ()),
-        ("def f():\n    if a:\n        b()\n|\n    else:\n        c()\n", ()),
-        ("a()\n|\n", ()),
+        ("def f():\n    a()\n|\n        b()\n", {0, 4}),
+        ("def f():\n    if a:\n        b()\n|\n            c()\n", {0, 4, 8}),
+        ("def f():\n    if a:\n        b()\n    |\n        c()\n", None),
+        ("def f():\n    a()\n|\n    b()\n", None),
+        ("def f():\n    if a:\n        b()\n|\n    else:\n        c()\n", None),
     ],
 )
-def test_a_deeper_line_below_needs_a_header(source, where):
-    context = context_at(source)
-    assert header_starts(context, starts(context)) == where
+def test_where_only_a_header_will_do_second_choices_are_tried(source, depths):
+    found = begun(context_at(source), b"\n", ByteTokenizer())
+    headers = {len(start.tokens) - 1 for start in found if start.rank}
+
+    assert headers == (depths or set())
+    assert not any(start.handicap for start in found if depths)
 
 
-def test_where_a_header_is_needed_second_choices_are_tried():
-    found = forced((b"", b"  "), b"\n", Words(), 2)
+def test_what_is_less_deep_than_the_line_below_has_a_handicap():
+    source = "def f():\n    if a:\n        b()\n|\n        c()\n"
+    found = begun(context_at(source), b"\n", ByteTokenizer())
 
-    assert [(start.tokens, start.rank) for start in found] == [
-        ((0,), 0),
-        ((0,), 1),
-        ((0, 1), 0),
-        ((0, 1), 1),
-    ]
+    assert [start.handicap > 0 for start in found] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("    d()", False), ("d()", True), ("    d(", True), ("", True)],
+)
+def test_what_breaks_a_file(text, expected):
+    context = context_at("if a:\n    b()\n|\n    c()\n")
+    trimmed = replace(finish(text.encode(), context), text=text)
+    assert breaks(context, trimmed) is expected
+
+
+def test_nothing_breaks_a_broken_file():
+    context = context_at("if a(:\n    b()\n|\n    c()\n")
+    assert not breaks(context, finish(b"d()", context))
 
 
 def test_on_a_broken_file_probability_decides():
