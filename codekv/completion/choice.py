@@ -38,7 +38,7 @@ MAX_HEADERS, NUM_EACH = 3, 3
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
 _ERROR, _STRANDED, _BODILESS = 6.0, 8.0, 4.0
-_HANDICAP = 4.0
+_ALLOWANCE = 4.0
 _MAX_LOOK = 200
 
 
@@ -70,7 +70,8 @@ def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Star
     """
     spaces = starts(context)
     tree, cursor = context.tree, context.plan.cursor_byte
-    if not spaces or tree.grammar is None or not tree.grammar.is_indented:
+    is_structure = tree.grammar is not None and tree.grammar.is_indented
+    if not spaces or not is_structure or num_errors(tree):
         return tuple(_start(space, need, tokenizer) for space in spaces)
     data = tree.snapshot.data
     below = _code_behind(tree, line_end(data, cursor) + 1)
@@ -84,9 +85,10 @@ def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Star
             for start in short[-MAX_HEADERS:]
             for rank in range(NUM_EACH)
         )
-    # What is less deep than the line below mostly leaves that line stranded.
+    # What is less deep than the line below mostly leaves that line stranded, so the
+    # others need not be as likely.
     return tuple(
-        replace(start, handicap=_HANDICAP if is_so else 0.0)
+        start if is_so or not short else replace(start, allowance=_ALLOWANCE)
         for start, is_so in zip(found, is_short, strict=True)
     )
 

@@ -38,13 +38,13 @@ class Start:
         lead: If given, the first token behind them begins with these bytes, and
             something other than white space follows.
         rank: Which of the tokens that may stand there is taken; 0 is the likeliest.
-        handicap: How much more likely it has to be than others to stay in a race.
+        allowance: How much further than others it may fall behind in a race.
     """
 
     tokens: tuple[int, ...] = ()
     lead: bytes | None = None
     rank: int = 0
-    handicap: float = 0.0
+    allowance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +192,10 @@ class Brancher:
 def _in_race(branches: Sequence[Branch], margin: float) -> list[Branch]:
     """Those that got anywhere and are not far behind."""
     alive = [each for each in branches if each.out.ended != "dead-end"]
-    best = max((_standing(each) for each in alive), default=0.0)
-    return [each for each in alive if _standing(each) >= best - margin]
-
-
-def _standing(branch: Branch) -> float:
-    return branch.out.total - branch.start.handicap
+    best = max((each.out.total for each in alive), default=0.0)
+    return [
+        each for each in alive if each.out.total >= best - margin - each.start.allowance
+    ]
 
 
 def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:

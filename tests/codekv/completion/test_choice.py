@@ -115,14 +115,14 @@ def test_where_only_a_header_will_do_second_choices_are_tried(source, depths):
     headers = {len(start.tokens) - 1 for start in found if start.rank}
 
     assert headers == (depths or set())
-    assert not any(start.handicap for start in found if depths)
+    assert not any(start.allowance for start in found if depths)
 
 
-def test_what_is_less_deep_than_the_line_below_has_a_handicap():
+def test_what_is_as_deep_as_the_line_below_has_an_allowance():
     source = "def f():\n    if a:\n        b()\n|\n        c()\n"
     found = begun(context_at(source), b"\n", ByteTokenizer())
 
-    assert [start.handicap > 0 for start in found] == [True, True, False]
+    assert [start.allowance > 0 for start in found] == [False, False, True]
 
 
 @pytest.mark.parametrize(
