@@ -37,7 +37,7 @@ MAX_HEADERS, NUM_EACH = 3, 3
 
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
-_ERROR, _STRANDED, _BODILESS = 6.0, 8.0, 4.0
+_ERROR, _STRANDED, _BODILESS = 12.0, 12.0, 4.0
 _ALLOWANCE = 4.0
 _MAX_LOOK = 200
 
