@@ -60,9 +60,10 @@ def finish(raw: bytes, context: TrimContext) -> Trimmed:
         if not text:
             break
         shorter = function(text, context)
-        if shorter != text:
+        # A line's own end goes with every answer; that is no change worth counting.
+        if shorter.rstrip() != text.rstrip() or not shorter:
             changed.append(name)
-            text = shorter
+        text = shorter
     snapshot = context.tree.snapshot
     shown = text.decode("utf-8", errors="ignore").replace("\n", snapshot.eol)
     plan = context.plan
