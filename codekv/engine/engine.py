@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
@@ -16,7 +16,12 @@ from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import Chain, Chains, repair
 from codekv.engine.parts import Piece, Repair, Wanted
 from codekv.engine.prefill import Prefill, Reuse
-from codekv.engine.sequence import LiveSequence, SequencePool, common_prefix
+from codekv.engine.sequence import (
+    LiveSequence,
+    SequencePool,
+    common_prefix,
+    holding,
+)
 from codekv.engine.weigh import weigh
 
 if TYPE_CHECKING:
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore
 
+
+T = TypeVar("T")
 
 MAX_GUESS = 12
 
@@ -139,9 +146,13 @@ class Engine:
 
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
+        return (yield from self._on(task, lambda seq: self._answer(seq, task, out)))
+
+    def _answer(self, seq: LiveSequence, task: Task, out: Decoded) -> Steps[Outcome]:
+        out.become(Decoded())
         started = self.chains.asked_at = time.perf_counter()
         guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
-        seq, row, reuse, ahead = yield from self._fill(task, guess)
+        row, reuse, ahead = yield from self._fill(seq, task, guess)
         filled = time.perf_counter()
         self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
         yield from self._decoder.decode(seq, row, self._index, task, out, ahead)
@@ -155,8 +166,23 @@ class Engine:
         They are decoded side by side until one is far ahead, which costs a step as a
         rule; what is left then is for `choose`, and the chosen one goes on alone.
         """
+
+        def use(seq: LiveSequence) -> Steps[Outcome]:
+            return self._race(seq, task, starts, choose, out)
+
+        return (yield from self._on(task, use))
+
+    def _race(
+        self,
+        seq: LiveSequence,
+        task: Task,
+        starts: Sequence[Start],
+        choose: Choose,
+        out: Decoded,
+    ) -> Steps[Outcome]:
+        out.become(Decoded())
         started = time.perf_counter()
-        seq, row, reuse, _ = yield from self._fill(task)
+        row, reuse, _ = yield from self._fill(seq, task)
         filled = time.perf_counter()
         branches = yield from self._brancher.decode(
             seq, row, starts, task.options, task.stop, Race.among(starts)
@@ -182,8 +208,17 @@ class Engine:
         greedy decoding gives, unless the healed word needs several tokens. Those that
         begin with `more` stand before them.
         """
+
+        def use(seq: LiveSequence) -> Steps[list[Outcome]]:
+            return self._candidates(seq, task, count, more)
+
+        return (yield from self._on(task, use))
+
+    def _candidates(
+        self, seq: LiveSequence, task: Task, count: int, more: Sequence[Start]
+    ) -> Steps[list[Outcome]]:
         started = time.perf_counter()
-        seq, row, reuse, _ = yield from self._fill(task)
+        row, reuse, _ = yield from self._fill(seq, task)
         filled = time.perf_counter()
         need = task.options.need
         allowed = self._vocab.starting_with(need) if need else None
@@ -202,7 +237,9 @@ class Engine:
 
     def prepare(self, task: Task) -> Steps[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
-        seq = self._acquire(task)
+        return (yield from self._on(task, lambda seq: self._prepare(seq, task)))
+
+    def _prepare(self, seq: LiveSequence, task: Task) -> Steps[int]:
         computed = yield from repair(self.runtime, seq, task.tokens)
         if self._weighs:
             yield from weigh(self.runtime, self.store, seq, task.wanted)
@@ -241,17 +278,18 @@ class Engine:
         self.chains.ms_per_token = self.speed.ms_per_token
         return Outcome(out, reuse, prefill_ms, (time.perf_counter() - filled) * 1e3)
 
-    def _fill(
-        self, task: Task, guess: Sequence[int] = ()
-    ) -> Steps[tuple[LiveSequence, Tensor, Reuse, Ahead]]:
-        seq = self._acquire(task)
-        row, reuse, ahead = yield from self.prefill.run(
-            seq, task.wanted, self._others(), guess
-        )
-        return seq, row, reuse, ahead
+    def _on(self, task: Task, use: Callable[[LiveSequence], Steps[T]]) -> Steps[T]:
+        """Work on the sequence that has most in common with a task."""
 
-    def _acquire(self, task: Task) -> LiveSequence:
-        return self.pool.acquire(task.tokens, self.chains.sequences())
+        def take() -> LiveSequence:
+            return self.pool.acquire(task.tokens, self.chains.sequences())
+
+        return holding(take, use)
+
+    def _fill(
+        self, seq: LiveSequence, task: Task, guess: Sequence[int] = ()
+    ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
+        return self.prefill.run(seq, task.wanted, self._others(), guess)
 
     def _others(self) -> list[LiveSequence]:
         """Sequences that slots may be moved from, the most trusted first."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.engine.canonical import read_block
-from codekv.engine.sequence import LiveSequence
+from codekv.engine.sequence import LiveSequence, holding
 from codekv.storage.blockstore import Facts
 
 if TYPE_CHECKING:
@@ -81,15 +81,18 @@ class Chains:
         Returns:
             How many tokens were computed.
         """
-        seq = self._sequence(chain.topic)
-        refs = self._refs(chain)
-        self._store.hold(chain.topic, refs)
-        seq.crop(seq.common_prefix(chain.tokens))
-        for source in sources:
-            common = min(source.common_prefix(chain.tokens), source.num_exact)
-            if common > len(seq) + IDLE_CHUNK:
-                seq.copy_prefix(source, common)
-        return (yield from self._grow(seq, chain, refs, chain.topic))
+
+        def use(seq: LiveSequence) -> Steps[int]:
+            refs = self._refs(chain)
+            self._store.hold(chain.topic, refs)
+            seq.crop(seq.common_prefix(chain.tokens))
+            for source in sources:
+                common = min(source.common_prefix(chain.tokens), source.num_exact)
+                if common > len(seq) + IDLE_CHUNK:
+                    seq.copy_prefix(source, common)
+            return self._grow(seq, chain, refs, chain.topic)
+
+        return (yield from holding(lambda: self._sequence(chain.topic), use))
 
     def warm_far(self, chain: Chain) -> Steps[int]:
         """Compute blocks of a document that nobody works on, and store them.

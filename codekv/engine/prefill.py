@@ -106,7 +106,6 @@ class Prefill:
         parts = self.plan(seq, wanted, others)
         loaded = [(part, planes) for part in parts if (planes := self._load(part))]
         if loaded:
-            yield
             row, done = yield from self._assemble(seq, wanted, loaded)
             ahead = NOTHING_AHEAD
         else:
@@ -157,7 +156,9 @@ class Prefill:
         tokens = wanted.tokens
         parts = [part for part, _ in loaded]
         todo = self.missing(seq, wanted, parts)
+        # At once: live sequences that slots come from may be others' after a yield.
         self._place(seq, tokens, loaded)
+        yield
         grades = [(Grade.COMPUTED, 0)] * len(tokens)
         for part in parts:
             for slot in range(part.start, part.stop):

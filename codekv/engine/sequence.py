@@ -6,16 +6,20 @@ them exact; a slot computed after an approximate one is tainted, not exact.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
+    from codekv.engine.worker import Steps
     from codekv.storage.tensors import KVTensors
+
+T = TypeVar("T")
 
 
 class Grade(IntEnum):
@@ -31,7 +35,8 @@ class LiveSequence:
     """One prompt's tokens, their slots, and the logits after the last prompt token.
 
     Slot i holds token i at position i. A grade other than COMPUTED marks a slot as
-    approximate; its drift is how many tokens before it it never saw.
+    approximate; its drift is how many tokens before it it never saw. The holder is
+    the work that took the sequence last; only that may change it.
     """
 
     kv: KVTensors
@@ -39,6 +44,7 @@ class LiveSequence:
     grades: bytearray = field(default_factory=bytearray)
     drift: list[int] = field(default_factory=list)
     logits: dict[int, Tensor] = field(default_factory=dict)
+    holder: object = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -115,6 +121,26 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
         else:
             high = middle
     return low
+
+
+def holding(
+    take: Callable[[], LiveSequence], use: Callable[[LiveSequence], Steps[T]]
+) -> Steps[T]:
+    """Take a sequence and use it; anew if other work took it between two steps.
+
+    Work that waits for newer work may find its sequence changed, so it must not go on
+    where it was. Newer work ends first, so this ends too.
+    """
+    while True:
+        seq = take()
+        steps = seq.holder = use(seq)
+        with closing(steps):
+            while seq.holder is steps:
+                try:
+                    next(steps)
+                except StopIteration as stop:
+                    return cast("T", stop.value)
+                yield
 
 
 class SequencePool:
