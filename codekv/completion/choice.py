@@ -58,6 +58,8 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     """
     if context.keeps_rest or not is_blank(context.typed) or context.is_in_string:
         return ()
+    if context.is_in_brackets:
+        return ()
     found = statement_indents(context.tree, context.plan)
     return found[-MAX_STARTS:] if len(found) > 1 else ()
 

@@ -60,3 +60,11 @@ class TrimContext:
     def is_in_string(self) -> bool:
         """Whether the cursor stands in a string."""
         return bool(self.plan.base) and self.plan.base[-1] not in CLOSER_OF
+
+    @property
+    def is_in_brackets(self) -> bool:
+        """Whether the cursor's line goes on with brackets that are no block's."""
+        plan, grammar = self.plan, self.tree.grammar
+        is_indented = grammar is None or grammar.is_indented
+        is_block = not is_indented and plan.base[-1:] == (b"{",)
+        return bool(plan.line_depth and plan.base) and not is_block

@@ -28,6 +28,7 @@ def context_at(source, language="python"):
         ("if a:\n\tif b:\n\t\tc()\n|\n", (b"", b"\t", b"\t\t")),
         ("def f():\n    if a:\n|\n", ()),
         ("x = 1\n|\n", ()),
+        ("def f():\n    x = [\n        a,\n|\n    ]\n", ()),
         ("x = |\n", ()),
         ('x = """\n|\n"""\n', ()),
     ],
