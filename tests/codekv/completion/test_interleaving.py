@@ -78,17 +78,6 @@ def test_an_answer_that_waited_for_another_document_is_right(count) -> None:
     holds_what_it_says(pipeline)
 
 
-def test_chains_that_waited_for_those_of_other_documents_are_right() -> None:
-    pipeline = make()
-    jobs = []
-    for uri, data in SOURCES.items():
-        finish(pipeline.prepare(request(uri)))
-        jobs.append(start(pipeline.warm(Snapshot(uri, 0, "python", data), False), 4))
-    for job in jobs:
-        finish(job)
-        holds_what_it_says(pipeline)
-
-
 actions = st.tuples(
     st.sampled_from(["complete", "complete", "prepare", "warm", "far", "forget"]),
     st.sampled_from(list(SOURCES)),
