@@ -240,7 +240,7 @@ class Engine:
         return (yield from self._on(task, lambda seq: self._prepare(seq, task)))
 
     def _prepare(self, seq: LiveSequence, task: Task) -> Steps[int]:
-        computed = yield from repair(self.runtime, seq, task.tokens)
+        computed = yield from repair(self.runtime, seq, task.tokens, self.chains.chunk)
         if self._weighs:
             yield from weigh(self.runtime, self.store, seq, task.wanted)
         return computed

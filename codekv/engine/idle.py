@@ -1,7 +1,7 @@
 """Work for the pauses: make approximate slots exact, compute and store blocks ahead.
 
-Generators for the worker's idle queue; a step is at most `IDLE_CHUNK` tokens, so a
-keystroke waits at most that long. Nothing here touches what a request needs: chains
+Generators for the worker's idle queue; a step is at most 32 tokens, or 64 once nobody
+has typed for a second, and a keystroke waits at most for one. Nothing here touches what a request needs: chains
 have sequences of their own, and repair overwrites a slot only with its exact value.
 """
 
@@ -17,16 +17,16 @@ from codekv.engine.sequence import LiveSequence, holding
 from codekv.storage.blockstore import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from codekv.cache.key import BlockRef
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore
 
-IDLE_CHUNK = 16
-LONG_IDLE_CHUNK = 32
-LONG_PAUSE_S = 2.0
+IDLE_CHUNK = 32
+LONG_IDLE_CHUNK = 64
+LONG_PAUSE_S = 1.0
 FLUSH_MS = 10.0
 
 
@@ -61,7 +61,6 @@ class Chains:
         self._scratch: LiveSequence | None = None
         self.ms_per_token = 2.0
 
-    @property
     def chunk(self) -> int:
         """How many tokens a step may have: more once nobody has typed for a while."""
         is_long = time.perf_counter() - self.asked_at > LONG_PAUSE_S
@@ -131,7 +130,7 @@ class Chains:
         yield from self._store_blocks(seq, chain, refs, owner)
         computed = 0
         while len(seq) < len(chain.tokens):
-            part = chain.tokens[len(seq) : len(seq) + self.chunk]
+            part = chain.tokens[len(seq) : len(seq) + self.chunk()]
             self._runtime.forward(seq.kv, part, len(seq), "none")
             seq.append(part)
             computed += len(part)
@@ -189,7 +188,12 @@ class Chains:
         return refs
 
 
-def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[int]:
+def repair(
+    runtime: Runtime,
+    seq: LiveSequence,
+    tokens: Sequence[int],
+    chunk: Callable[[], int] = lambda: IDLE_CHUNK,
+) -> Steps[int]:
     """Recompute, left to right, whatever is not exact in `seq` up to `tokens`' end.
 
     Stops silently when the sequence has moved on to another prompt.
@@ -204,7 +208,7 @@ def repair(runtime: Runtime, seq: LiveSequence, tokens: Sequence[int]) -> Steps[
     while seq.common_prefix(tokens) >= (start := min(seq.num_exact, len(tokens))):
         if start >= len(tokens):
             break
-        part = tokens[start : start + IDLE_CHUNK]
+        part = tokens[start : start + chunk()]
         stop = start + len(part)
         logits = runtime.forward(
             seq.kv, part, start, "last" if stop == len(tokens) else "none"
