@@ -69,6 +69,10 @@ class Service:
         self._paused = False
         self._message = ""
         self._last: Completion | None = None
+        # The newest question of each document, unless what it was asked under has
+        # changed since: then its answer is not remembered and plans no pause.
+        self._asked: dict[str, Job[Completion]] = {}
+        self._open: dict[str, Snapshot] = {}
 
     def start(self) -> None:
         """Begin to load the model in the background."""
@@ -89,6 +93,7 @@ class Service:
 
     def document_changed(self, snapshot: Snapshot) -> None:
         """Note a newly opened or changed document; may start idle work."""
+        self._open[snapshot.uri] = snapshot
         self._look_ahead(snapshot)
         self._reporter.follow(self.status)
 
@@ -105,6 +110,8 @@ class Service:
 
     def document_closed(self, uri: str) -> None:
         """Forget a document's live state; stored blocks stay."""
+        self._open.pop(uri, None)
+        self._asked.pop(uri, None)
         self._answers.forget(uri)
         self._worker.cancel_idle([f"{uri} {kind}" for kind in _IDLE_KINDS])
         pipeline = self._pipeline
@@ -113,16 +120,11 @@ class Service:
 
     def document_focused(self, uri: str | None) -> None:
         """Note which document the user looks at."""
-        pipeline = self._pipeline
+        pipeline, snapshot = self._pipeline, self._open.get(uri or "")
         if pipeline is None or uri is None:
             return
-
-        def look() -> None:
-            document = pipeline.documents.get(uri)
-            if document is not None:
-                self._look_ahead(document.snapshot)
-
-        self._worker.call(look)
+        if snapshot is not None:
+            self._look_ahead(snapshot)
         self._scan(pipeline)
         self._reporter.follow(self.status)
 
@@ -145,13 +147,17 @@ class Service:
         if known is not None:
             return known
         assert self._pipeline is not None
-        pipeline = self._pipeline
-        job = self._worker.submit(
-            request.snapshot.uri, pipeline.complete(request, started)
-        )
-        completion = self._confident(await self._await(job))
-        self._answers.note(request, completion)
-        self._plan_idle(pipeline, request, completion)
+        pipeline, uri = self._pipeline, request.snapshot.uri
+        job = self._worker.submit(uri, pipeline.complete(request, started))
+        self._asked[uri] = job
+        try:
+            completion = self._confident(await self._await(job))
+            if self._asked.get(uri) is job:
+                self._answers.note(request, completion)
+                self._plan_idle(pipeline, request, completion)
+        finally:
+            if self._asked.get(uri) is job:
+                del self._asked[uri]
         return self._done(completion, started)
 
     def feedback(self, item_id: str, kind: Feedback, accepted_bytes: int = 0) -> None:
@@ -162,6 +168,7 @@ class Service:
         """Stop or resume answering; paused requests get an empty answer."""
         self._paused = paused
         if paused:
+            self._asked.clear()
             self._worker.cancel_idle()
         self._reporter.follow(self.status)
 
@@ -180,6 +187,7 @@ class Service:
 
     def clear_cache(self) -> None:
         """Drop every stored block of every tier."""
+        self._asked.clear()
         self._answers.clear()
         self._worker.cancel_idle()
         if self._pipeline is not None:
@@ -188,6 +196,7 @@ class Service:
     def reconfigure(self, config: Config) -> None:
         """Take a new configuration; reloads the model only if it must."""
         old, self.config = self.config, config
+        self._asked.clear()
         if old.privacy != config.privacy:
             self._privacy = Privacy(config.privacy, self.workspace)
             self._disown()

@@ -1,0 +1,123 @@
+"""What the service does with answers that come after something else has changed."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from codekv.completion import answers as answers_module
+from codekv.completion import load
+from codekv.completion.answers import Answers
+from codekv.completion.api import Completion, Item, Request, Trigger
+from codekv.completion.service import Service
+from codekv.config import Config, apply
+from codekv.testing.tiny import load_tiny
+from codekv.text.snapshot import Snapshot
+
+TEXT = "import os\n\n\ndef first(one, two):\n    return one + two\n\n\n" * 20
+URI = "file:///w/a.py"
+
+
+def configured(**privacy) -> Config:
+    values = {
+        "kvcache": {"max_length": 400, "disk": False},
+        "completion": {"max_tokens": 8, "latency_budget_ms": 60000},
+        "privacy": privacy,
+    }
+    return apply(Config(), values, "test")[0]
+
+
+def snapshot(text=TEXT, version=0):
+    return Snapshot.from_text(URI, version, "python", text)
+
+
+def request(text=TEXT):
+    return Request(snapshot(text), len(text), Trigger.INVOKED)
+
+
+@pytest_asyncio.fixture
+async def service(monkeypatch):
+    monkeypatch.setattr(load, "load_pipeline", load_tiny)
+    made = Service(configured())
+    await made.ready()
+    yield made
+    await made.close()
+
+
+async def held(service):
+    """What is kept of documents: their number, chains and stored blocks."""
+    await service.idle()
+
+    def look(engine):
+        return len(engine.chains.sequences()), engine.store.stats().ram_blocks
+
+    return await service.inspect(look)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("change", ["close", "exclude", "pause", "clear"])
+async def test_an_answer_under_way_plans_no_pause_for_what_is_gone(
+    service, change
+) -> None:
+    asked = asyncio.ensure_future(service.complete(request()))
+    await asyncio.sleep(0)
+    if change == "close":
+        service.document_closed(URI)
+    elif change == "exclude":
+        service.reconfigure(configured(exclude=("*.py",)))
+    elif change == "pause":
+        service.pause(True)
+    else:
+        service.clear_cache()
+    await asked
+
+    assert await held(service) == (0, 0)
+
+
+@pytest.mark.asyncio
+async def test_an_answer_plans_a_pause(service) -> None:
+    await service.complete(request())
+
+    chains, blocks = await held(service)
+    assert chains == 1
+    assert blocks > 0
+
+
+@pytest.mark.asyncio
+async def test_looking_at_a_document_and_closing_it_keeps_nothing(service) -> None:
+    service.document_changed(snapshot())
+    service.document_focused(URI)
+    service.document_closed(URI)
+
+    assert (await held(service))[0] == 0
+
+
+@pytest.mark.asyncio
+async def test_looking_at_a_document_looks_at_its_newest_text(service) -> None:
+    service.document_changed(snapshot())
+    await service.idle()
+    service.document_changed(snapshot(TEXT + "x", 1))
+    service.document_focused(URI)
+    await service.idle()
+
+    pipeline = service._pipeline
+    assert pipeline.documents.get(URI).snapshot.version == 1
+
+
+def test_an_answer_computed_ahead_may_come_while_another_is_looked_for(
+    monkeypatch,
+) -> None:
+    known = Answers()
+    asked = request()
+    end = asked.cursor_byte
+    known.note(asked, Completion((Item("1", "pass", end, end),)))
+    found = answers_module._rest
+
+    def slowly(*args):
+        known.note(asked, Completion((Item("2", "pass", end, end),)))
+        return found(*args)
+
+    monkeypatch.setattr(answers_module, "_rest", slowly)
+    other = Request(snapshot("y" + TEXT), 1)
+
+    assert known.find(other) is None
