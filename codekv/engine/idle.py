@@ -1,8 +1,9 @@
 """Work for the pauses: make approximate slots exact, compute and store blocks ahead.
 
 Generators for the worker's idle queue; a step is at most 32 tokens, or 64 once nobody
-has typed for a second, and a keystroke waits at most for one. Nothing here touches what a request needs: chains
-have sequences of their own, and repair overwrites a slot only with its exact value.
+has typed for a second, and a keystroke waits at most for one. Nothing here touches what
+a request needs: chains have sequences of their own, and repair overwrites a slot only
+with its exact value.
 """
 
 from __future__ import annotations
