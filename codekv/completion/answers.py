@@ -73,7 +73,7 @@ class Answers:
         """What is left of an earlier offer at this cursor, if it still holds."""
         started = time.perf_counter()
         # A copy, for answers computed ahead come from the engine's thread.
-        for answer in [*self._documents.get(request.snapshot.uri, ())]:
+        for answer in tuple(self._documents.get(request.snapshot.uri, ())):
             rest = _rest(answer, request.snapshot.data, request.cursor_byte)
             if rest is None:
                 continue
