@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import load_file
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
+from transformers.utils.logging import disable_progress_bar
 
 from codekv.errors import ModelFormatError
 from codekv.model.int8 import WEIGHTS_FILE
@@ -26,6 +27,7 @@ def load_plain(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Any:
     Raises:
         ModelFormatError: No such architecture, or weights that do not fit it.
     """
+    disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         weights = load_file(folder / WEIGHTS_FILE)
