@@ -115,7 +115,7 @@ def span(file: SourceFile, function: Function) -> tuple[int, int]:
     return file.lines[function.first].start, file.lines[function.last].end
 
 
-ARRIVE_SECONDS = 8.0
+ARRIVE_SECONDS = 6.0
 
 
 class Visit:

@@ -184,7 +184,7 @@ class Script:
         """The document's present bytes."""
         return self._texts[uri]
 
-    def open(self, uri: str, language: str, data: bytes, settle: float = 4.0) -> None:
+    def open(self, uri: str, language: str, data: bytes, settle: float = 2.0) -> None:
         """Open a document and read it for a while."""
         self._texts[uri] = data
         self._languages[uri] = language

@@ -225,7 +225,7 @@ class Pipeline:
         _, token = self._place(document)
         computed = 0
         for chain in far_chains(document, token, first, persist, ahead):
-            if not store.has_room(len(chain.tokens)):
+            if not store.fits(computed + len(chain.tokens)):
                 break
             computed += yield from self.engine.warm_far(chain)
         yield from self._flush()

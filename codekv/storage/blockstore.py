@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockStore", "Facts", "Hit", "Shapes", "StoreBudget", "Upkeep"]
 
-ROOMY = 0.7
-"""Share of the memory budget that work ahead may fill; the guard acts above 0.8."""
+ONE_DOCUMENT = 0.5
+"""Share of the memory budget that work ahead may fill for one document."""
 
 MAX_VARIANTS = 64
 """One text may be stored after so many others."""
@@ -123,12 +123,15 @@ class BlockStore:
         far = self._disk.match(refs) if self._disk else [None] * len(refs)
         return [a is not None or b is not None for a, b in zip(near, far, strict=True)]
 
-    def has_room(self, num_tokens: int) -> bool:
-        """Whether so many tokens more would fit into memory without a squeeze."""
+    def fits(self, num_tokens: int) -> bool:
+        """Whether so many tokens together leave half of the memory to others.
+
+        Older blocks may have to go for them: what is lost in memory is on disk.
+        """
         with self._lock:
             ram = self._ram.manager
             per_token = ram.num_bytes / ram.num_tokens if len(ram) else 0.0
-            return ram.num_bytes + num_tokens * per_token < ROOMY * ram.budget_bytes
+            return num_tokens * per_token < ONE_DOCUMENT * ram.budget_bytes
 
     def load(self, hit: Hit) -> Planes | None:
         """Decode a block: new canonical float32 tensors per layer.
