@@ -89,7 +89,13 @@ class TaskMaker:
         )
         checker = StopChecker(document.tree, shape, completion.max_lines)
         found = pieces(prompt, document.cuts, document.encoding.ids)
-        task = Task(prompt.tokens, tuple(found), options, checker.feed)
+        task = Task(
+            prompt.tokens,
+            tuple(found),
+            options,
+            checker.feed,
+            topic=document.snapshot.uri,
+        )
         return Prepared(document, shape, prompt, task, place.anchor_byte)
 
     def touch(self, prepared: Prepared, names: frozenset[bytes]) -> Prepared:

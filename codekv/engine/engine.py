@@ -53,6 +53,7 @@ class Task:
         stop: Told all bytes behind the healed word; True ends the text.
         touched: Slots that use a name whose definition changed lately.
         light: Whether time is short, so that less is repaired.
+        topic: Its document; slots are moved between prompts of one document only.
     """
 
     tokens: tuple[int, ...]
@@ -61,6 +62,7 @@ class Task:
     stop: Stop
     touched: tuple[int, ...] = ()
     light: bool = False
+    topic: str = ""
 
     @property
     def wanted(self) -> Wanted:
@@ -141,7 +143,7 @@ class Engine:
                 best, most = seq, common
         if best is None:
             best = LiveSequence(self.runtime.new_kv(0))
-        parts = self.prefill.plan(best, task.wanted, self._others())
+        parts = self.prefill.plan(best, task.wanted, self._others(task.topic))
         return len(self.prefill.missing(best, task.wanted, parts))
 
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
@@ -282,18 +284,24 @@ class Engine:
         """Work on the sequence that has most in common with a task."""
 
         def take() -> LiveSequence:
-            return self.pool.acquire(task.tokens, self.chains.sequences())
+            seq = self.pool.acquire(task.tokens, self.chains.sequences())
+            seq.topic = task.topic
+            return seq
 
         return holding(take, use)
 
     def _fill(
         self, seq: LiveSequence, task: Task, guess: Sequence[int] = ()
     ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
-        return self.prefill.run(seq, task.wanted, self._others(), guess)
+        return self.prefill.run(seq, task.wanted, self._others(task.topic), guess)
 
-    def _others(self) -> list[LiveSequence]:
-        """Sequences that slots may be moved from, the most trusted first."""
-        return [*reversed(list(self.pool)), *self.chains.sequences()]
+    def _others(self, topic: str) -> list[LiveSequence]:
+        """Sequences that slots may be moved from, the most trusted first.
+
+        Only those of the same document: the same words elsewhere mean other things.
+        """
+        held = [*reversed(list(self.pool)), *self.chains.sequences()]
+        return [seq for seq in held if seq.topic == topic]
 
     def _new_sequence(self) -> LiveSequence:
         return LiveSequence(self.runtime.new_kv(1024))

@@ -148,6 +148,7 @@ class Chains:
                 seq.crop(0)
             else:
                 seq = LiveSequence(self._runtime.new_kv(1024))
+        seq.topic = topic
         self._sequences[topic] = seq
         return seq
 

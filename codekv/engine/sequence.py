@@ -44,6 +44,7 @@ class LiveSequence:
     grades: bytearray = field(default_factory=bytearray)
     drift: list[int] = field(default_factory=list)
     logits: dict[int, Tensor] = field(default_factory=dict)
+    topic: str = ""
     holder: object = None
 
     def __len__(self) -> int:
