@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from codekv.completion.choice import begun
 from codekv.completion.prompt import Prompt, build, first_tokens, pieces
 from codekv.completion.touched import uses
-from codekv.completion.window import Limits, Place
+from codekv.completion.window import Limits, Place, most_suffix
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.engine import Task
 from codekv.structure.anchor import find_anchor
@@ -59,9 +59,10 @@ class TaskMaker:
     def limits(self) -> Limits:
         """The full prompt's sizes."""
         completion, kvcache = self.config.completion, self.config.kvcache
+        room = most_suffix(kvcache.max_length, completion.max_tokens)
         return Limits(
             kvcache.max_length,
-            completion.suffix_tokens,
+            min(completion.suffix_tokens, room),
             completion.max_tokens,
             kvcache.sparse_interval,
             kvcache.newest_share,
@@ -115,4 +116,5 @@ class TaskMaker:
     def _lead(self, uri: str) -> tuple[int, ...]:
         if self.others is None or not self.config.completion.other_files:
             return ()
-        return self.others.tokens(uri)
+        lead = self.others.tokens(uri)
+        return lead if len(lead) <= self.config.kvcache.max_length // 4 else ()

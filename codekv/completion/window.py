@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
 MAX_MIDDLE = 256
+LEAST_PREFIX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Limits:
     @property
     def prefix(self) -> int:
         """Most tokens of prefix and middle together."""
-        return max(self.max_length - self.suffix - self.output - 3, 32)
+        return max(self.max_length - self.suffix - self.output - 3, LEAST_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class Place:
     encoding: Encoding
     anchor_byte: int
     cursor_byte: int
+
+
+def most_suffix(max_length: int, output: int) -> int:
+    """Most tokens of suffix that leave room for the prefix."""
+    return max(max_length - output - 3 - LEAST_PREFIX, 0)
 
 
 def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
@@ -78,7 +84,7 @@ def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:
 
 
 def bounded_anchor(place: Place, limits: Limits) -> int:
-    """The anchor, or a later line start if the middle would get long.
+    """The anchor, or a later place if the middle would get long: a line start, mostly.
 
     What stands before the anchor can be cached exactly, the middle only as moved
     blocks; and a middle of a few hundred tokens is as good as all of a function.
@@ -94,7 +100,10 @@ def bounded_anchor(place: Place, limits: Limits) -> int:
     token = first + (last - first - room + stride - 1) // stride * stride
     line = place.data.rfind(b"\n", 0, ends[min(token, len(ends)) - 1]) + 1
     cursor_line = place.data.rfind(b"\n", 0, place.cursor_byte) + 1
-    return max(anchor_byte, min(line, cursor_line))
+    found = max(anchor_byte, min(line, cursor_line))
+    # A line that is far too long by itself is cut somewhere inside.
+    is_usual = last - bisect_right(ends, found) <= 2 * room
+    return found if is_usual else ends[token - 1]
 
 
 def longest_middle(limits: Limits) -> int:

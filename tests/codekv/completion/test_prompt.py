@@ -3,7 +3,14 @@ from hypothesis import strategies as st
 
 from codekv.completion.healing import healed
 from codekv.completion.prompt import build, pieces
-from codekv.completion.window import Limits, Place, window_start
+from codekv.completion.window import (
+    LEAST_PREFIX,
+    Limits,
+    Place,
+    longest_middle,
+    most_suffix,
+    window_start,
+)
 from codekv.structure.shape import rest_end
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer
 
@@ -31,6 +38,24 @@ def test_prompt_keeps_its_size_and_tiles_its_tokens(data, where) -> None:
     assert prompt.spans[-1].stop == len(prompt.tokens)
     for marker in (PRE, SUF, MID):
         assert prompt.tokens.count(marker) == 1
+
+
+@settings(max_examples=100)
+@given(
+    st.text(alphabet="ab(é", min_size=300, max_size=900).map(str.encode),
+    st.floats(0, 1),
+    st.booleans(),
+)
+def test_a_line_longer_than_the_prompt_keeps_its_size(line, where, above) -> None:
+    data = b"x = 1\n" * 30 * above + line + b"\ny = 1\n"
+    cursor = len(data) - 7 - int(where * len(line))
+    place = place_in(data, cursor)
+    prompt = build(place, TOKENIZER, LIMITS)
+
+    assert len(prompt.tokens) <= LIMITS.max_length + longest_middle(LIMITS)
+    before = TOKENIZER.decode(prompt.tokens[prompt.head :]) + prompt.need
+    assert data[:cursor].endswith(before)
+    assert len(before) > 8 or cursor <= 8
 
 
 @settings(max_examples=100)
@@ -102,6 +127,14 @@ def test_window_fits_and_begins_with_a_line(end, room) -> None:
     assert end - start <= room
     assert end - start >= min(end, room // 2)
     assert start == 0 or b"\n" in CODE[start - 1 : start + 1] or room < 120
+
+
+@given(st.integers(128, 3000), st.integers(1, 1024), st.integers(0, 8192))
+def test_a_long_suffix_leaves_room_for_the_prefix(length, output, suffix) -> None:
+    limits = Limits(length, min(suffix, most_suffix(length, output)), output)
+
+    assert limits.prefix >= LEAST_PREFIX
+    assert limits.suffix + limits.prefix + 3 <= length
 
 
 def test_window_moves_rarely_while_typing() -> None:
