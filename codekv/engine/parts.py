@@ -224,9 +224,11 @@ def refs_of(
         if piece.start < reached:
             refs[piece.start] = store.ref(NO_PARENT, piece.block)
             continue
-        ref = store.ref(parent, piece.block)
+        # Behind a gap, a marker say, a block does not stand where it was computed.
+        follows = piece.start == reached
+        ref = store.ref(parent if follows else NO_PARENT, piece.block)
         refs[piece.start] = ref
-        if piece.start == reached and piece.is_whole:
+        if follows and piece.is_whole:
             parent, reached = ref.chain, piece.stop
         else:
             parent, reached = NO_PARENT, -1

@@ -11,7 +11,7 @@ from codekv.engine.prefill import Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import PRE, ByteTokenizer, TinyRuntime, finish
+from codekv.testing.model import PRE, SUF, ByteTokenizer, TinyRuntime, finish
 
 RUNTIME = TinyRuntime()
 TOLERANCE = 1e-4
@@ -95,6 +95,27 @@ def test_restored_chain_gives_the_exact_answer(blocks, tail) -> None:
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
     assert reuse.context == len(tokens)
     assert reuse.moved == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(texts, min_size=2, max_size=5), texts, st.data())
+def test_a_block_behind_a_marker_is_not_exact(blocks, tail, data) -> None:
+    shared = store()
+    finish(Chains(RUNTIME, shared).warm(chain_of(blocks)))
+    cut = data.draw(st.integers(1, len(blocks) - 1))
+    first, marker = pieces_of(blocks)[:cut], 1 + sum(map(len, blocks[:cut]))
+    last = [
+        Piece(p.start + 1, p.stop + 1, p.block, 0, p.place)
+        for p in pieces_of(blocks)[cut:]
+    ]
+    tokens = [*chain_of(blocks).tokens, *tail]
+    tokens.insert(marker, SUF)
+    wanted = Wanted(tokens, [*first, *last])
+    seq = LiveSequence(RUNTIME.new_kv(4))
+    prefill = Prefill(RUNTIME, shared, False, Repair(0, 0))
+    row, _, _ = finish(prefill.run(seq, wanted))
+
+    assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
 
 
 @settings(max_examples=25, deadline=None)
