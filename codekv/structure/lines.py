@@ -92,16 +92,14 @@ def opaque_start(tree: SyntaxTree, offset: int) -> int | None:
     """
     if tree.tree is None or tree.grammar is None:
         return None
-    node = tree.tree.root_node.descendant_for_byte_range(offset, offset)
-    found: int | None = None
-    while node is not None:
-        if (
-            node.type in tree.grammar.opaque
-            and node.start_byte < offset < node.end_byte
-        ):
-            found = node.start_byte
-        node = node.parent
-    return found
+    # Downwards, for in deep trees every step upwards begins at the root again.
+    cursor = tree.tree.walk()
+    while (node := cursor.node) and node.start_byte < offset < node.end_byte:
+        if node.type in tree.grammar.opaque:
+            return node.start_byte
+        if cursor.goto_first_child_for_byte(offset) is None:
+            break
+    return None
 
 
 def lead_start(rules: LineRules, data: bytes, header: int) -> int:
