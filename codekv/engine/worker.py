@@ -189,7 +189,10 @@ class Worker:
     def _step(self, job: Job[Any]) -> bool:
         """Advance a job by one step; whether it is over."""
         if job.cancelled:
-            job.steps.close()
+            try:
+                job.steps.close()
+            except Exception as error:  # noqa: BLE001 - as below
+                log.warning("dropped work failed: %s", type(error).__name__)
             job.future.set_exception(CancelledWorkError("replaced by newer work"))
             return True
         try:

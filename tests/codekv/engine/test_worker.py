@@ -36,6 +36,26 @@ def test_a_newer_request_of_the_same_topic_ends_the_older(worker) -> None:
     assert sum(name == "old" for name, _ in log) <= 1
 
 
+def test_work_that_fails_when_it_is_dropped_does_not_end_the_thread(worker) -> None:
+    begun = threading.Event()
+
+    def failing():
+        try:
+            while True:
+                begun.set()
+                yield
+        finally:
+            raise ValueError
+
+    old = worker.submit("doc", failing())
+    begun.wait(5)
+    new = worker.submit("doc", steps([], "new"))
+
+    assert new.future.result(5) == "new"
+    with pytest.raises(CancelledWorkError):
+        old.future.result(5)
+
+
 def test_calls_run_before_requests_that_came_later(worker) -> None:
     log, gate = [], threading.Event()
     worker.submit("busy", steps(log, "busy", 1, gate))
