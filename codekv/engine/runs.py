@@ -102,24 +102,28 @@ class _Finder:
         best: Run | None = None
         best_rank = (0, 0)
         for source, origin in self._places.get(self._grams[at], ()):
+            goes_on = last is not None and _goes_on(last, source, at, origin)
+            least = WORTH_CONTINUING if goes_on else WORTH_MOVING
+            # Most matches are too short; that shows without copying all of the rest.
+            if source.tokens[origin : origin + least] != self._tokens[at : at + least]:
+                continue
             rest = source.tokens[origin : origin + stop - at]
             size = common_prefix(rest, self._tokens[at:stop])
-            run = Run(at, at + size, source, origin)
-            goes_on = last is not None and _goes_on(last, run)
-            if size < (WORTH_CONTINUING if goes_on else WORTH_MOVING):
+            if size < least:
                 continue
+            run = Run(at, at + size, source, origin)
             rank = (size, int(goes_on))
             if rank > best_rank:
                 best, best_rank = run, rank
         return best
 
 
-def _goes_on(last: Run, run: Run) -> bool:
+def _goes_on(last: Run, source: LiveSequence, start: int, origin: int) -> bool:
     """Whether a run continues the one before it, with a little changed in between."""
-    if run.source is not last.source:
+    if source is not last.source:
         return False
-    between = run.origin - (last.origin + last.stop - last.start)
-    return 0 <= between <= NEAR and run.start - last.stop <= NEAR
+    between = origin - (last.origin + last.stop - last.start)
+    return 0 <= between <= NEAR and start - last.stop <= NEAR
 
 
 def _grams(tokens: Sequence[int]) -> list[bytes]:

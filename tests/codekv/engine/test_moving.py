@@ -2,13 +2,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from codekv.engine import runs
 from codekv.engine.canonical import move_slots
 from codekv.engine.extend import extend
 from codekv.engine.idle import repair
 from codekv.engine.parts import Repair, Wanted
 from codekv.engine.prefill import Prefill
 from codekv.engine.runs import GRAM, find_runs
-from codekv.engine.sequence import Grade, LiveSequence
+from codekv.engine.sequence import Grade, LiveSequence, common_prefix
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.testing.model import TinyRuntime, finish
@@ -67,9 +68,25 @@ def test_runs_hold_the_same_tokens_and_do_not_overlap(held, tokens, data) -> Non
 
 def test_a_text_of_one_repeated_token_is_one_run() -> None:
     source = LiveSequence(RUNTIME.new_kv(1), [7] * 5000)
-    runs = find_runs([3, *[7] * 4000], [(0, 4001)], [source])
+    found = find_runs([3, *[7] * 4000], [(0, 4001)], [source])
 
-    assert [(run.start, run.stop) for run in runs] == [(1, 4001)]
+    assert [(run.start, run.stop) for run in found] == [(1, 4001)]
+
+
+def test_short_repeats_are_told_apart_without_comparing_all_the_rest(
+    monkeypatch,
+) -> None:
+    compared = []
+
+    def counting(left, right):
+        compared.append(len(left))
+        return common_prefix(left, right)
+
+    monkeypatch.setattr(runs, "common_prefix", counting)
+    source = LiveSequence(RUNTIME.new_kv(1), [*[7] * 31, 8] * 40)
+    found = find_runs([*[7] * 31, 9] * 40, [(0, 1280)], [source])
+
+    assert (found, compared) == ([], [])
 
 
 @settings(max_examples=25, deadline=None)
