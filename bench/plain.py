@@ -7,7 +7,7 @@ and without any trimming: a line ends at its line end, a span where the model en
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from bench.baselines import is_line
 from bench.layouts import Plugin
@@ -15,15 +15,13 @@ from codekv.completion.api import Completion, Item, Request, Timing
 from codekv.completion.load import load_pipeline
 from codekv.engine.decode import Decoded, DecodeOptions
 from codekv.engine.engine import Task
+from codekv.testing.model import finish
 from codekv.tokens.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
-    from codekv.engine.worker import Steps
     from codekv.text.snapshot import Snapshot
-
-T = TypeVar("T")
 
 
 class PlainAnswers:
@@ -62,7 +60,7 @@ class PlainAnswers:
     def _load(self) -> tuple[Pipeline, Plugin]:
         from codekv.model.resolve import resolve_model
 
-        pipeline, _ = _run(load_pipeline(self._config))
+        pipeline, _ = finish(load_pipeline(self._config))
         folder = resolve_model(self._config.model, pull=False).folder
         tokenizer = load_tokenizer(folder, self._config.model.fim)
         stop = tokenizer.fim.stop if tokenizer.fim else ()
@@ -81,7 +79,7 @@ class PlainAnswers:
         task = Task(
             laid.tokens, (), options, lambda text: not is_span and is_line(text)
         )
-        outcome = _run(pipeline.engine.answer(task, Decoded()))
+        outcome = finish(pipeline.engine.answer(task, Decoded()))
         text = outcome.decoded.data.decode(errors="ignore")
         if not is_span:
             text = text.split("\n", 1)[0].rstrip()
@@ -91,12 +89,3 @@ class PlainAnswers:
             model=pipeline.engine.runtime.spec.name,
             timing=Timing(total=outcome.prefill_ms + outcome.decode_ms),
         )
-
-
-def _run(steps: Steps[T]) -> T:
-    """Run a job's steps to their end; nothing else waits here."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return cast("T", stop.value)

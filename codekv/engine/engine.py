@@ -21,6 +21,7 @@ from codekv.engine.sequence import (
     SequencePool,
     common_prefix,
     holding,
+    most_common,
 )
 from codekv.engine.weigh import weigh
 
@@ -136,11 +137,8 @@ class Engine:
 
     def num_missing(self, task: Task) -> int:
         """How many tokens an answer would have to compute."""
-        best, most = None, 0
-        for seq in (*self.pool, *self.chains.sequences()):
-            common = seq.common_prefix(task.tokens)
-            if common >= most:
-                best, most = seq, common
+        held = [*self.pool, *self.chains.sequences()]
+        best = most_common(held, task.tokens)[0]
         if best is None:
             best = LiveSequence(self.runtime.new_kv(0))
         parts = self.prefill.plan(best, task.wanted, self._others(task.topic))
@@ -152,7 +150,7 @@ class Engine:
 
     def _answer(self, seq: LiveSequence, task: Task, out: Decoded) -> Steps[Outcome]:
         out.become(Decoded())
-        started = self.chains.asked_at = time.perf_counter()
+        started = time.perf_counter()
         guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
         row, reuse, ahead = yield from self._fill(seq, task, guess)
         filled = time.perf_counter()
@@ -293,6 +291,8 @@ class Engine:
     def _fill(
         self, seq: LiveSequence, task: Task, guess: Sequence[int] = ()
     ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
+        # Every kind of answer begins here, and no idle work does.
+        self.chains.asked_at = time.perf_counter()
         return self.prefill.run(seq, task.wanted, self._others(task.topic), guess)
 
     def _others(self, topic: str) -> list[LiveSequence]:

@@ -175,8 +175,8 @@ class SequencePool:
             spare: How many slots behind the common part may be lost without a copy:
                 the last answer and the healed end of a prompt.
         """
-        best, common = _most_common(self._sequences, tokens)
-        source, more = _most_common(sources, tokens)
+        best, common = most_common(self._sequences, tokens)
+        source, more = most_common(sources, tokens)
         if source is None or more <= common + spare:
             source, more = best, common
         if best is None or source is not best or len(best) - common > spare:
@@ -204,9 +204,10 @@ class SequencePool:
         return others[0]
 
 
-def _most_common(
+def most_common(
     sequences: Sequence[LiveSequence], tokens: Sequence[int]
 ) -> tuple[LiveSequence | None, int]:
+    """The sequence with the longest common prefix, and its length; None, 0 if none."""
     best, most = None, 0
     for seq in sequences:
         common = seq.common_prefix(tokens)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from codekv.completion.api import Request, Trigger
+from codekv.completion.api import Completion, Request, Trigger
 from codekv.completion.document import Documents
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
@@ -33,17 +33,25 @@ def started(folder: Path) -> Pipeline:
     return Pipeline(engine, tokenizer, documents, config)
 
 
+CURSOR = SOURCE.index(b"    return x + 7")
+REQUEST = Request(Snapshot("a.py", 0, "python", SOURCE), CURSOR, Trigger.INVOKED)
+
+
+def worked(folder: Path, persist: bool) -> tuple[Pipeline, Completion]:
+    """A process that answered once and had a long pause."""
+    pipeline = started(folder)
+    completion = finish(pipeline.complete(REQUEST, 0.0))
+    finish(pipeline.warm(REQUEST.snapshot, persist))
+    finish(pipeline.warm_far(REQUEST.snapshot, persist))
+    return pipeline, completion
+
+
 def test_a_new_process_restores_what_the_last_one_computed(tmp_path: Path) -> None:
-    cursor = SOURCE.index(b"    return x + 7")
-    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
-    first = started(tmp_path)
-    before = finish(first.complete(request, 0.0))
-    finish(first.warm(request.snapshot, persist=True))
-    finish(first.warm_far(request.snapshot, persist=True))
+    first, before = worked(tmp_path, persist=True)
     assert first.engine.store.flush(1000) == 0
 
     second = started(tmp_path)
-    after = finish(second.complete(request, 0.0))
+    after = finish(second.complete(REQUEST, 0.0))
 
     assert before.tokens.computed == before.tokens.context
     assert after.tokens.context == before.tokens.context
@@ -52,34 +60,24 @@ def test_a_new_process_restores_what_the_last_one_computed(tmp_path: Path) -> No
 
 
 def test_what_must_not_be_remembered_is_not(tmp_path: Path) -> None:
-    cursor = SOURCE.index(b"    return x + 7")
-    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
-    first = started(tmp_path)
-    finish(first.complete(request, 0.0))
-    finish(first.warm(request.snapshot, persist=False))
-    finish(first.warm_far(request.snapshot, persist=False))
+    first, _ = worked(tmp_path, persist=False)
     first.engine.store.flush(1000)
 
-    after = finish(started(tmp_path).complete(request, 0.0))
+    after = finish(started(tmp_path).complete(REQUEST, 0.0))
 
     assert after.tokens.restored == 0
     assert after.tokens.moved == 0
 
 
 def test_what_was_excluded_later_is_forgotten_everywhere(tmp_path: Path) -> None:
-    cursor = SOURCE.index(b"    return x + 7")
-    request = Request(Snapshot("a.py", 0, "python", SOURCE), cursor, Trigger.INVOKED)
-    first = started(tmp_path)
-    finish(first.complete(request, 0.0))
-    finish(first.warm(request.snapshot, persist=True))
-    finish(first.warm_far(request.snapshot, persist=True))
+    first, _ = worked(tmp_path, persist=True)
     assert first.engine.store.flush(1000) == 0
     first.disown(lambda snapshot: None)
     assert first.engine.store.stats().disk_blocks > 0
 
     first.disown(lambda snapshot: "excluded")
     assert first.documents.all() == []
-    after = finish(started(tmp_path).complete(request, 0.0))
+    after = finish(started(tmp_path).complete(REQUEST, 0.0))
 
     assert after.tokens.restored == 0
     assert after.tokens.moved == 0
