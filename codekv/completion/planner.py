@@ -1,7 +1,7 @@
 """What to compute before an answer and what to leave to idle time: a pure policy.
 
 Held against a budget of tokens: first the whole context, then the whole context with
-less repair of what was moved, then what lies nearest the cursor.
+less and less repair of what was moved, then what lies nearest the cursor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from codekv.completion.window import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codekv.completion.tasks import Prepared
     from codekv.engine.engine import Task
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 LEAST_CONTEXT = 96
 """Tokens before the cursor that even the tightest budget gets."""
 
-LIGHT_BUDGETS = 1.5
+HASTY_BUDGETS = 1.5
 """What the whole context may cost before a small one takes its place: a poor answer
 in time is worth less than a good one a little late."""
 
 
 def richest(
     make: Callable[[Limits], Prepared],
-    num_missing: Callable[[Task], int],
+    num_missing: Callable[[Task], Sequence[int]],
     limits: Limits,
     budget: int,
 ) -> Prepared:
@@ -35,16 +35,16 @@ def richest(
 
     Args:
         make: Lays out the prompt within limits.
-        num_missing: How many tokens a task would have to compute now.
+        num_missing: How many tokens a task would have to compute now, by haste.
         limits: Of the full prompt.
         budget: Tokens that can be computed in time.
     """
     budget = max(budget, LEAST_CONTEXT)
     full = make(limits)
-    if num_missing(full.task) <= budget:
-        return full
-    light = replace(full, task=replace(full.task, light=True))
-    if num_missing(light.task) <= LIGHT_BUDGETS * budget:
-        return light
+    missing = num_missing(full.task)
+    for haste, count in enumerate(missing):
+        is_last = haste == len(missing) - 1
+        if count <= budget * (HASTY_BUDGETS if is_last else 1):
+            return replace(full, task=replace(full.task, haste=haste))
     suffix = min(limits.suffix, budget // 4)
     return make(Limits(budget + limits.output, suffix, limits.output))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
-from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.parts import Piece, Repair, Wanted
+from codekv.engine.idle import IDLE_CHUNK, Chain, Chains, repair
+from codekv.engine.parts import MAX_HASTE, Piece, Repair, Wanted
 from codekv.engine.prefill import Prefill, Reuse
 from codekv.engine.sequence import (
     LiveSequence,
@@ -23,6 +23,7 @@ from codekv.engine.sequence import (
     holding,
     most_common,
 )
+from codekv.engine.speed import Speed
 from codekv.engine.weigh import weigh
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Task:
         options: How to decode.
         stop: Told all bytes behind the healed word; True ends the text.
         touched: Slots that use a name whose definition changed lately.
-        light: Whether time is short, so that less is repaired.
+        haste: How many rungs of repair to leave out because time is short.
         topic: Its document; slots are moved between prompts of one document only.
     """
 
@@ -62,13 +63,13 @@ class Task:
     options: DecodeOptions
     stop: Stop
     touched: tuple[int, ...] = ()
-    light: bool = False
+    haste: int = 0
     topic: str = ""
 
     @property
     def wanted(self) -> Wanted:
         """The prompt as prefill sees it."""
-        return Wanted(self.tokens, self.pieces, self.touched, self.light)
+        return Wanted(self.tokens, self.pieces, self.touched, self.haste)
 
 
 @dataclass(slots=True)
@@ -79,22 +80,6 @@ class Outcome:
     reuse: Reuse
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
-
-
-@dataclass(slots=True)
-class Speed:
-    """Measured speed of this machine: an exponential moving average."""
-
-    ms_per_token: float = 2.0
-
-    def note_prefill(self, num_tokens: int, ms: float) -> None:
-        """Learn from a prefill that was long enough to tell."""
-        if num_tokens >= 32:
-            self.ms_per_token += 0.3 * (ms / num_tokens - self.ms_per_token)
-
-    def tokens_in(self, ms: float) -> int:
-        """How many tokens can be computed in so many milliseconds."""
-        return int(ms / self.ms_per_token)
 
 
 class Engine:
@@ -135,14 +120,15 @@ class Engine:
         self._index = NgramIndex()
         self._weighs = kvcache.purge_strategy.importance == "attention"
 
-    def num_missing(self, task: Task) -> int:
-        """How many tokens an answer would have to compute."""
+    def num_missing(self, task: Task) -> tuple[int, ...]:
+        """How many tokens an answer would have to compute, by haste."""
         held = [*self.pool, *self.chains.sequences()]
         best = most_common(held, task.tokens)[0]
         if best is None:
             best = LiveSequence(self.runtime.new_kv(0))
         parts = self.prefill.plan(best, task.wanted, self._others(task.topic))
-        return len(self.prefill.missing(best, task.wanted, parts))
+        ways = [replace(task.wanted, haste=haste) for haste in range(MAX_HASTE + 1)]
+        return tuple(len(self.prefill.missing(best, way, parts)) for way in ways)
 
     def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
@@ -275,7 +261,7 @@ class Engine:
         """Sum up an answer that ends now, and learn from its times."""
         prefill_ms = (filled - started) * 1e3
         self.speed.note_prefill(reuse.computed, prefill_ms)
-        self.chains.ms_per_token = self.speed.ms_per_token
+        self.chains.ms_per_token = self.speed.ms_for(IDLE_CHUNK) / IDLE_CHUNK
         return Outcome(out, reuse, prefill_ms, (time.perf_counter() - filled) * 1e3)
 
     def _on(self, task: Task, use: Callable[[LiveSequence], Steps[T]]) -> Steps[T]:

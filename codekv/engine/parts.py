@@ -92,13 +92,13 @@ class Wanted:
         tokens: All of it.
         pieces: Which slots hold which document blocks.
         touched: Slots that use a name whose definition changed lately.
-        light: Whether time is short, so that less is repaired.
+        haste: How many rungs of repair to leave out because time is short.
     """
 
     tokens: Sequence[int]
     pieces: Sequence[Piece] = ()
     touched: Sequence[int] = ()
-    light: bool = False
+    haste: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,15 @@ class Repair:
     last: int = 24
     names: bool = False
 
-    def lighter(self) -> Repair:
-        """The next rung down, for when time is short."""
-        return Repair(self.first // 4, self.last // 2, names=False)
+    def in_haste(self, rungs: int) -> Repair:
+        """Less of it: each of at most `MAX_HASTE` rungs down costs less."""
+        if rungs == 0:
+            return self
+        first = self.first // 4 if rungs == 1 else 0
+        return Repair(first, self.last // 2**rungs, names=False)
 
+
+MAX_HASTE = 2
 
 MAX_NAME_SLOTS = 32
 
@@ -181,7 +186,7 @@ def slots_to_compute(
         repair: What to compute besides the gaps.
     """
     length = len(wanted.tokens)
-    repair = repair.lighter() if wanted.light else repair
+    repair = repair.in_haste(wanted.haste)
     todo = set(range(min(common, length - 1), length))
     last: Part | None = None
     for part in parts:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from codekv.completion.document import Documents
 from codekv.completion.pipeline import Pipeline
 from codekv.engine.engine import Engine
+from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -39,7 +40,7 @@ def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
     )
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
     # A test's machine may be busy; no prompt shrinks for that.
-    engine.speed.ms_per_token = 0.001
+    engine.speed = Speed(0.001, 0.001)
     documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 

@@ -10,6 +10,7 @@ from codekv.completion.document import Documents
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
 from codekv.engine.engine import Engine
+from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -55,7 +56,7 @@ def make(**settings_) -> Pipeline:
     )
     vocab = Letters()
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, config.kvcache)
-    engine.speed.ms_per_token = 0.001
+    engine.speed = Speed(0.001, 0.001)
     documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 
@@ -152,7 +153,7 @@ def test_edit_above_moves_the_blocks_below() -> None:
 
 def test_tight_budget_shrinks_the_context_and_idle_time_completes_it() -> None:
     pipeline = make(completion={"latency_budget_ms": 20})
-    pipeline.engine.speed.ms_per_token = 1.0
+    pipeline.engine.speed = Speed(0.5, 1.0)
     cursor = len(SOURCE)
     request, quick = ask(pipeline, SOURCE, cursor)
     finish(pipeline.prepare(request))

@@ -5,6 +5,7 @@ from codekv.completion.document import Documents
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
 from codekv.engine.engine import Engine
+from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -28,7 +29,7 @@ def started(folder: Path) -> Pipeline:
         kv_shapes=runtime.spec.kv_shapes,
     )
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
-    engine.speed.ms_per_token = 0.001
+    engine.speed = Speed(0.001, 0.001)
     documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 

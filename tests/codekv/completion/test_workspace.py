@@ -11,6 +11,7 @@ from codekv.completion.window import Limits, Place
 from codekv.completion.workspace import WorkspaceIndex
 from codekv.config import Config, PrivacyConfig, apply
 from codekv.engine.engine import Engine
+from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -223,7 +224,7 @@ def told(folder):
     budget, codec = StoreBudget(64 << 20), plain_codec("fp32")
     store = BlockStore(fingerprint="t", budget=budget, codec=codec)
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
-    engine.speed.ms_per_token = 0.001
+    engine.speed = Speed(0.001, 0.001)
     pipeline = Pipeline(engine, tokenizer, Documents(tokenizer, Parser(), 64), config)
     pipeline.watch(make(folder, room=200))
     uri = (folder / "app" / "main.py").as_uri()

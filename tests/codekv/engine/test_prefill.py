@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codekv.config import KvCacheConfig
-from codekv.engine.engine import Engine
+from codekv.engine.decode import Decoded, DecodeOptions
+from codekv.engine.engine import Engine, Task
 from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains, repair
 from codekv.engine.parts import Piece, Repair, Wanted
@@ -189,4 +192,18 @@ def test_sequences_are_shared_by_copying(prompts, limit, spare) -> None:
 
 def test_missing_counts_what_an_answer_computes() -> None:
     engine = Engine(RUNTIME, ByteTokenizer(), bytes, store(), KvCacheConfig())
-    assert engine.speed.tokens_in(100) == 50
+    tokens = tuple(b"def f(x):\n    return x\n" * 8)
+    task = Task(tokens, (), DecodeOptions(max_tokens=1), lambda _: False, topic="a")
+    assert engine.num_missing(task) == (len(tokens),) * 3
+
+    finish(engine.prepare(task))
+    moved = replace(task, tokens=(*b"import os\n", *tokens))
+    missing = engine.num_missing(moved)
+    outcomes = [
+        finish(engine.answer(replace(moved, haste=haste), Decoded()))
+        for haste in (2, 1, 0)
+    ]
+
+    assert list(missing) == sorted(missing, reverse=True)
+    assert missing[2] < missing[0] < len(tokens)
+    assert outcomes[0].reuse.computed == missing[2]

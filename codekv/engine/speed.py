@@ -1,0 +1,50 @@
+"""How long a prefill takes on this machine, learned while it works.
+
+A step costs about the same for one token as for ten, because it reads all weights; on
+top comes a price per token. Told apart, short prefills do not make long ones look dear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codekv.engine.extend import CHUNK, FEW
+
+RATE = 0.3
+"""Weight of the newest prefill in the moving averages."""
+
+TELLS = 32
+"""Tokens from which on a prefill tells about the price per token."""
+
+LEAST_MS = 0.001
+
+
+@dataclass(slots=True)
+class Speed:
+    """Moving averages of what a step and a token in it cost, in milliseconds."""
+
+    step_ms: float = 40.0
+    ms_per_token: float = 1.5
+
+    def note_prefill(self, num_tokens: int, ms: float) -> None:
+        """Learn from a prefill in chunks of `CHUNK`."""
+        if 0 < num_tokens <= FEW:
+            step = ms - num_tokens * self.ms_per_token
+            self.step_ms += RATE * (max(step, LEAST_MS) - self.step_ms)
+        elif num_tokens >= TELLS:
+            token = (ms - _num_steps(num_tokens) * self.step_ms) / num_tokens
+            self.ms_per_token += RATE * (max(token, LEAST_MS) - self.ms_per_token)
+
+    def ms_for(self, num_tokens: int) -> float:
+        """How long so many tokens take."""
+        return _num_steps(num_tokens) * self.step_ms + num_tokens * self.ms_per_token
+
+    def tokens_in(self, ms: float) -> int:
+        """How many tokens can be computed in so many milliseconds."""
+        full, rest = divmod(max(ms, 0.0), self.ms_for(CHUNK))
+        more = max(rest - self.step_ms, 0.0) / self.ms_per_token
+        return int(full) * CHUNK + min(int(more), CHUNK)
+
+
+def _num_steps(num_tokens: int) -> int:
+    return -(-num_tokens // CHUNK)

@@ -1,0 +1,42 @@
+"""What a prefill costs: told apart by step and token."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codekv.engine.extend import CHUNK
+from codekv.engine.speed import Speed
+
+
+def taught(step_ms: float, token_ms: float, sizes: list[int]) -> Speed:
+    speed, truth = Speed(), Speed(step_ms, token_ms)
+    for size in sizes:
+        speed.note_prefill(size, truth.ms_for(size))
+    return speed
+
+
+def test_short_prefills_do_not_make_long_ones_look_dear() -> None:
+    speed = taught(60, 1, [1, 40] * 60)
+
+    assert abs(speed.ms_for(192) - (3 * 60 + 192)) < 5
+    assert 120 <= speed.tokens_in(300) <= 192
+
+
+@given(st.floats(0.1, 500), st.floats(0.01, 20), st.floats(0, 5000))
+def test_what_fits_is_the_most_that_fits(step, token, ms) -> None:
+    speed = Speed(step, token)
+    count = speed.tokens_in(ms)
+
+    assert speed.ms_for(count) <= ms + 1e-6
+    assert speed.ms_for(count + 2) > ms - 1e-6
+
+
+@given(st.lists(st.tuples(st.integers(0, 4 * CHUNK), st.floats(0, 1e5)), max_size=40))
+def test_no_measurement_makes_prices_vanish(noted) -> None:
+    speed = Speed()
+    for size, ms in noted:
+        speed.note_prefill(size, ms)
+
+    assert speed.step_ms > 0
+    assert speed.ms_per_token > 0
