@@ -24,7 +24,7 @@ from codekv.completion.window import (
     longest_middle,
     window_start,
 )
-from codekv.engine.parts import Piece
+from codekv.engine.pieces import Piece
 from codekv.structure.shape import rest_end
 
 if TYPE_CHECKING:

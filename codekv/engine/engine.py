@@ -14,7 +14,7 @@ from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import IDLE_CHUNK, Chain, Chains, repair
-from codekv.engine.parts import MAX_HASTE, Piece, Repair, Wanted
+from codekv.engine.parts import MAX_HASTE, Repair, Wanted
 from codekv.engine.prefill import Prefill, Reuse
 from codekv.engine.sequence import (
     LiveSequence,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from codekv.config import KvCacheConfig
     from codekv.engine.extend import Ahead
+    from codekv.engine.pieces import Piece
     from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
     from codekv.storage.blockstore import BlockStore

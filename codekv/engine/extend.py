@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from codekv.model.runtime import Logits, Runtime
 
 CHUNK = 64
+"""Tokens of a step while a user waits; the newest keystroke may have to wait for it."""
+
 FEW = 4
 """Tokens that cost no more in one step than one does."""
 
@@ -34,6 +36,11 @@ class Ahead:
 
 
 NOTHING_AHEAD = Ahead()
+
+
+def next_chunk(num_left: int, chunk: int = CHUNK) -> int:
+    """Size of the next step: a rest of half a chunk is not worth a step of its own."""
+    return num_left if num_left <= chunk + chunk // 2 else chunk
 
 
 def extend(
@@ -60,8 +67,8 @@ def extend(
     seq.crop(min(common, len(tokens) - 1))
     seq.reserve(len(tokens))
     computed = len(tokens) - len(seq)
-    while len(tokens) - len(seq) > chunk:
-        part = tokens[len(seq) : len(seq) + chunk]
+    while (size := next_chunk(len(tokens) - len(seq), chunk)) < len(tokens) - len(seq):
+        part = tokens[len(seq) : len(seq) + size]
         runtime.forward(seq.kv, part, len(seq), "none")
         seq.append(part)
         yield

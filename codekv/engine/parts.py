@@ -8,46 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codekv.engine.pieces import Piece, refs_of
 from codekv.engine.runs import NEAR, Run, find_runs
 from codekv.engine.sequence import Grade
-from codekv.units import ChainKey
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from codekv.cache.key import BlockRef
     from codekv.engine.sequence import LiveSequence
     from codekv.storage.blockstore import BlockStore, Hit
 
-NO_PARENT = ChainKey(bytes(16))
-"""Parent of whatever stands behind a gap, where nothing is exact."""
+FAITHFUL = 128
+"""Up to this drift, slots of a live sequence are better than stored ones: they need no
+decoding and were never compressed."""
 
 WORTH_RESTORING = 24
 """Below this many missing tokens a look around costs more than it saves."""
 
 Gap = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Prompt slots [start, stop) that hold tokens of one document block.
-
-    Attributes:
-        block: All tokens of that block.
-        lo: Index in `block` of the token at `start`.
-        place: Index in the document of the token at `start`.
-    """
-
-    start: int
-    stop: int
-    block: tuple[int, ...]
-    lo: int
-    place: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the piece is its entire block."""
-        return self.lo == 0 and self.stop - self.start == len(self.block)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +37,7 @@ class Part:
         origin: The first slot's index in the source.
         text: What the part was computed in; parts of one text saw each other.
         place: Index of the first slot in that text.
-        seen: How many tokens of the kept prefix it saw.
-        drift: Tokens before it now that it never saw; at first those which its
-            source had not seen.
+        drift: Tokens before it now that it never saw.
     """
 
     start: int
@@ -71,7 +47,6 @@ class Part:
     grade: Grade
     text: Hashable
     place: int
-    seen: int = 0
     drift: int = 0
 
     def joins(self, last: Part | None) -> bool:
@@ -151,8 +126,8 @@ SMALL_CHANGE = 4
 def find_parts(seq: LiveSequence, wanted: Wanted, reach: Reach) -> list[Part]:
     """Choose parts for the slots that `seq` lacks, ascending; the last slot is none.
 
-    Exact blocks come first, then whatever live sequences hold, then blocks that were
-    computed after another text.
+    Exact blocks come first, then runs of live sequences that saw nearly the same text,
+    then blocks that were computed after another text, then all other runs.
     """
     tokens, pieces = wanted.tokens, wanted.pieces
     common = seq.common_prefix(tokens)
@@ -164,14 +139,21 @@ def find_parts(seq: LiveSequence, wanted: Wanted, reach: Reach) -> list[Part]:
     hits = reach.store.match([refs[piece.start] for piece in lacking])
     stored = [(p, h) for p, h in zip(lacking, hits, strict=True) if h is not None]
     exact = [(p, h) for p, h in stored if h.kind == "chain" and p.is_whole]
-    before = [(p.place, min(p.stop, common) - p.start) for p in pieces]
-    found = _blocks(exact, [(common, end)], Grade.RESTORED, before)
+    found = _blocks(exact, [(common, end)], Grade.RESTORED)
     if reach.move:
         runs = find_runs(tokens, _gaps(found, common, end), reach.sequences)
-        found += [_of_run(run, tokens, common) for run in runs]
-        found += _blocks(stored, _gaps(found, common, end), Grade.MOVED, before)
-    found.sort(key=lambda part: part.start)
-    return _within(found, reach.max_drift)
+        live = [_of_run(run) for run in runs]
+        trusted = min(FAITHFUL, reach.max_drift)
+        found += [part for part in live if part.drift <= trusted]
+        moved = _blocks(stored, _gaps(found, common, end), Grade.MOVED)
+        known = [piece for piece in pieces if piece.stop <= common]
+        known += [piece for piece, _ in stored]
+        seen = [replace(part, drift=_unseen(part, known)) for part in moved]
+        found += [part for part in seen if part.drift <= reach.max_drift]
+        free = _gaps(found, common, end)
+        rest = [part for part in live if trusted < part.drift <= reach.max_drift]
+        found += [cut for part in rest for gap in free if (cut := _clip(part, gap))]
+    return sorted(found, key=lambda part: part.start)
 
 
 def slots_to_compute(
@@ -211,35 +193,6 @@ def _joint(part: Part, last: Part | None, first: int) -> int:
     return min(first, part.stop - part.start)
 
 
-def refs_of(
-    store: BlockStore, tokens: Sequence[int], pieces: Sequence[Piece]
-) -> dict[int, BlockRef]:
-    """Name the block of each piece, by the piece's start.
-
-    The chain starts at the first token and ends where a piece is not whole.
-    """
-    refs: dict[int, BlockRef] = {}
-    # What stands before the first whole block is the chain's root, as it is in the
-    # chains that idle work computes.
-    reached = next((piece.start for piece in pieces if piece.is_whole), -1)
-    parent: ChainKey | None = None
-    if reached > 0:
-        parent = store.ref(None, tokens[:reached]).chain
-    for piece in pieces:
-        if piece.start < reached:
-            refs[piece.start] = store.ref(NO_PARENT, piece.block)
-            continue
-        # Behind a gap, a marker say, a block does not stand where it was computed.
-        follows = piece.start == reached
-        ref = store.ref(parent if follows else NO_PARENT, piece.block)
-        refs[piece.start] = ref
-        if follows and piece.is_whole:
-            parent, reached = ref.chain, piece.stop
-        else:
-            parent, reached = NO_PARENT, -1
-    return refs
-
-
 def _gaps(parts: Iterable[Part], start: int, stop: int) -> list[Gap]:
     """What `parts` leave free of [start, stop)."""
     found = []
@@ -251,31 +204,48 @@ def _gaps(parts: Iterable[Part], start: int, stop: int) -> list[Gap]:
 
 
 def _blocks(
-    stored: Iterable[tuple[Piece, Hit]],
-    gaps: Iterable[Gap],
-    grade: Grade,
-    before: Sequence[tuple[int, int]],
+    stored: Iterable[tuple[Piece, Hit]], gaps: Iterable[Gap], grade: Grade
 ) -> list[Part]:
-    """Stored blocks, cut to the gaps they can fill.
-
-    `before` are the document's pieces in the kept prefix: places and sizes.
-    """
+    """Stored blocks, cut to the gaps they can fill."""
     gaps = list(gaps)
     found = []
     for piece, hit in stored:
-        seen = sum(size for place, size in before if size > 0 and place < piece.place)
         for start, stop in gaps:
             lo, hi = max(start, piece.start), min(stop, piece.stop)
             if lo < hi:
                 by = lo - piece.start
                 origin, place = piece.lo + by, piece.place + by
-                part = Part(lo, hi, hit, origin, grade, "document", place, seen)
-                found.append(part)
+                found.append(Part(lo, hi, hit, origin, grade, "document", place))
     return found
 
 
-def _of_run(run: Run, tokens: Sequence[int], common: int) -> Part:
+def _clip(part: Part, gap: Gap) -> Part | None:
+    """What of a part lies in a gap."""
+    start, stop = max(part.start, gap[0]), min(part.stop, gap[1])
+    if start >= stop:
+        return None
+    by = start - part.start
+    origin, place = part.origin + by, part.place + by
+    return replace(part, start=start, stop=stop, origin=origin, place=place)
+
+
+def _unseen(part: Part, known: Sequence[Piece]) -> int:
+    """How many tokens before a stored block did not stand before it in the document.
+
+    `known` are the pieces that are held or stored: others are new.
+    """
+    seen = sum(
+        min(piece.stop, part.start) - piece.start
+        for piece in known
+        if piece.start < part.start and piece.place < part.place
+    )
+    return part.start - seen
+
+
+def _of_run(run: Run) -> Part:
     source, origin, size = run.source, run.origin, run.stop - run.start
+    # What its slots had not seen where they are now, they carry along.
+    carried = max(source.drift[origin : origin + size], default=0)
     return Part(
         run.start,
         run.stop,
@@ -284,25 +254,5 @@ def _of_run(run: Run, tokens: Sequence[int], common: int) -> Part:
         Grade.MOVED,
         text=id(source),
         place=origin,
-        seen=min(common, origin, source.common_prefix(tokens)),
-        drift=max(source.drift[origin : origin + size], default=0),
+        drift=carried + run.start - run.seen,
     )
-
-
-def _within(parts: Sequence[Part], max_drift: int) -> list[Part]:
-    """Count what each part has not seen, and leave out what drifted too far."""
-    kept: list[Part] = []
-    for part in parts:
-        if part.grade is Grade.MOVED:
-            seen = part.seen + sum(
-                other.stop - other.start
-                for other in kept
-                if other.text == part.text and other.place < part.place
-            )
-            drift = part.drift + max(part.start - seen, 0)
-            if drift > max_drift:
-                continue
-            kept.append(replace(part, drift=drift))
-        else:
-            kept.append(part)
-    return kept

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.engine.canonical import move_slots, slice_planes, write_blocks
-from codekv.engine.extend import CHUNK, NOTHING_AHEAD, Ahead, extend
+from codekv.engine.extend import NOTHING_AHEAD, Ahead, extend, next_chunk
 from codekv.engine.parts import (
     Part,
     Reach,
@@ -166,8 +166,10 @@ class Prefill:
         for slot in todo:
             grades[slot] = Grade.COMPUTED, 0
         row: Tensor | None = None
-        for i in range(0, len(todo), CHUNK):
-            group = todo[i : i + CHUNK]
+        left = todo
+        while left:
+            size = next_chunk(len(left))
+            group, left = left[:size], left[size:]
             row = self._compute(seq, tokens, group)
             _advance(seq, tokens, grades, group[-1] + 1)
             yield

@@ -8,7 +8,7 @@ grams of the one are looked up in the other and every match is extended.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.engine.sequence import common_prefix
@@ -38,12 +38,16 @@ _WIDTH = array("i").itemsize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Prompt slots [start, stop) that equal slots of `source` from `origin` on."""
+    """Prompt slots [start, stop) that equal slots of `source` from `origin` on.
+
+    `seen` of the tokens before the run also stand before it in its source.
+    """
 
     start: int
     stop: int
     source: LiveSequence
     origin: int
+    seen: int = 0
 
     @property
     def shift(self) -> int:
@@ -80,8 +84,11 @@ class _Finder:
         self._tokens = list(tokens)
         self._grams = _grams(tokens)
         self._places: dict[bytes, list[tuple[LiveSequence, int]]] = {}
+        self._first: dict[int, dict[bytes, int]] = {}
         for source in sources:
+            first = self._first[id(source)] = {}
             for origin, gram in enumerate(_grams(source.tokens)):
+                first.setdefault(gram, origin)
                 places = self._places.setdefault(gram, [])
                 if len(places) < MAX_PLACES:
                     places.append((source, origin))
@@ -95,7 +102,7 @@ class _Finder:
             if run is None:
                 at += 1
             else:
-                found.append(run)
+                found.append(replace(run, seen=self._seen(run)))
                 at = run.stop
 
     def _best(self, at: int, stop: int, last: Run | None) -> Run | None:
@@ -116,6 +123,16 @@ class _Finder:
             if rank > best_rank:
                 best, best_rank = run, rank
         return best
+
+    def _seen(self, run: Run) -> int:
+        """How many tokens before a run its source has before it too, by their grams."""
+        first, never = self._first[id(run.source)], len(run.source.tokens)
+        seen = until = 0
+        for at, gram in enumerate(self._grams[: run.start]):
+            if first.get(gram, never) < run.origin:
+                seen += at + GRAM - max(at, until)
+                until = at + GRAM
+        return min(seen, run.start)
 
 
 def _goes_on(last: Run, source: LiveSequence, start: int, origin: int) -> bool:

@@ -18,6 +18,9 @@ TELLS = 32
 
 LEAST_MS = 0.001
 
+LONGEST = CHUNK + CHUNK // 2
+"""Tokens of the longest step, see `extend.next_chunk`."""
+
 
 @dataclass(slots=True)
 class Speed:
@@ -41,10 +44,14 @@ class Speed:
 
     def tokens_in(self, ms: float) -> int:
         """How many tokens can be computed in so many milliseconds."""
-        full, rest = divmod(max(ms, 0.0), self.ms_for(CHUNK))
-        more = max(rest - self.step_ms, 0.0) / self.ms_per_token
-        return int(full) * CHUNK + min(int(more), CHUNK)
+        full = max(int((ms - self.ms_for(LONGEST)) // self.ms_for(CHUNK)), 0)
+        rest = ms - full * self.ms_for(CHUNK)
+        one, two = (
+            min((rest - steps * self.step_ms) / self.ms_per_token, most)
+            for steps, most in ((1, LONGEST), (2, LONGEST + CHUNK))
+        )
+        return full * CHUNK + max(int(one), int(two), 0)
 
 
 def _num_steps(num_tokens: int) -> int:
-    return -(-num_tokens // CHUNK)
+    return 0 if num_tokens <= 0 else 1 + -(-max(num_tokens - LONGEST, 0) // CHUNK)

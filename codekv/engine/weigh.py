@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codekv.engine.parts import refs_of
+from codekv.engine.pieces import refs_of
 from codekv.model.meter import ENOUGH_QUERIES, AttentionMeter
 
 if TYPE_CHECKING:

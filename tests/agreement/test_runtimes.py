@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from codekv.config import ModelConfig
 from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains
-from codekv.engine.parts import Piece, Wanted
+from codekv.engine.parts import Wanted
+from codekv.engine.pieces import Piece
 from codekv.engine.sequence import LiveSequence
 from codekv.engine.weigh import weigh
 from codekv.errors import ModelFormatError

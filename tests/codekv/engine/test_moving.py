@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -5,8 +6,9 @@ from hypothesis import strategies as st
 from codekv.engine import runs
 from codekv.engine.canonical import move_slots
 from codekv.engine.extend import extend
-from codekv.engine.idle import repair
-from codekv.engine.parts import Repair, Wanted
+from codekv.engine.idle import Chain, Chains, repair
+from codekv.engine.parts import Reach, Repair, Wanted, find_parts
+from codekv.engine.pieces import Piece
 from codekv.engine.prefill import Prefill
 from codekv.engine.runs import GRAM, find_runs
 from codekv.engine.sequence import Grade, LiveSequence, common_prefix
@@ -183,6 +185,45 @@ def test_slots_that_drifted_too_far_are_computed() -> None:
             finish(prefill.run(target, Wanted(new), [seq]))
             seq = target
         assert max(seq.grades) == grade
+
+
+def test_what_stood_before_a_slot_is_no_drift_wherever_it_comes_from_now() -> None:
+    tokens = list(range(160))
+    whole = sequence([250, *tokens])
+    found = find_runs(tokens, [(0, 80), (80, 160)], [whole])
+    assert [(run.start, run.seen) for run in found] == [(0, 0), (80, 80)]
+
+    found = find_runs([*tokens[80:], *tokens[:80]], [(0, 160)], [whole])
+    assert [(run.start, run.seen) for run in found] == [(0, 0), (80, 0)]
+
+
+@pytest.mark.parametrize(("before", "is_stored"), [(200, True), (60, False)])
+def test_stored_blocks_go_before_runs_that_saw_less(before, is_stored) -> None:
+    head, block = [i % 97 for i in range(before)], list(range(100, 240))
+    kept = store()
+    chain = Chain(
+        "doc",
+        (250, *head, *block),
+        (1, 1 + before, 1 + before + len(block)),
+        bytes(1 + before + len(block)),
+        persist=False,
+    )
+    finish(Chains(RUNTIME, kept).warm_far(chain))
+    old = sequence(block)
+    # Another first token than the chain's, so that nothing is exact.
+    wanted = Wanted(
+        [251, *head, *block, 42],
+        [
+            Piece(1, 1 + before, tuple(head), 0, 0),
+            Piece(1 + before, 1 + before + len(block), tuple(block), 0, before),
+        ],
+    )
+    target = LiveSequence(RUNTIME.new_kv(4))
+    last = find_parts(target, wanted, Reach(kept, [old], move=True, max_drift=512))[-1]
+
+    assert (last.start, last.stop) == (1 + before, 1 + before + len(block))
+    assert (last.source is not old) == is_stored
+    assert last.drift == (1 if is_stored else 1 + before)
 
 
 def test_exact_reuse_moves_nothing() -> None:

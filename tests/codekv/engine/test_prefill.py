@@ -9,7 +9,8 @@ from codekv.engine.decode import Decoded, DecodeOptions
 from codekv.engine.engine import Engine, Task
 from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.parts import Piece, Repair, Wanted
+from codekv.engine.parts import Repair, Wanted
+from codekv.engine.pieces import Piece
 from codekv.engine.prefill import Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
