@@ -15,7 +15,7 @@ from codekv.completion.api import Completion, Item, Request, Timing
 from codekv.completion.load import load_pipeline
 from codekv.engine.decode import Decoded, DecodeOptions
 from codekv.engine.engine import Task
-from codekv.testing.model import finish
+from codekv.steps import finish
 from codekv.tokens.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import ModelSpec
+    from codekv.steps import Steps
     from codekv.storage.blockstore import BlockStore
 
 

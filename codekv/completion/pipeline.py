@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from codekv.engine.branch import Start
     from codekv.engine.engine import Engine, Outcome, Task
     from codekv.engine.prefill import Reuse
-    from codekv.engine.worker import Steps
+    from codekv.steps import Steps
     from codekv.structure.shape import Plan
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
     from codekv.engine.engine import Engine
-    from codekv.engine.worker import Job, Steps
+    from codekv.engine.worker import Job
+    from codekv.steps import Steps
     from codekv.text.snapshot import Snapshot
 
 T = TypeVar("T")

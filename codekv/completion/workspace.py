@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codekv.config import PrivacyConfig
-    from codekv.engine.worker import Steps
+    from codekv.steps import Steps
     from codekv.structure.parser import SyntaxTree
 
 MAX_FILES = 4000

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.engine.sequence import LiveSequence
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
+    from codekv.steps import Steps
 
 
 FREE_CHOICES = 64

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from codekv.engine.draft import DraftPolicy, NgramIndex
     from codekv.engine.sequence import LiveSequence
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
+    from codekv.steps import Steps
 
 MAX_NGRAM_DRAFT = 7
 MAX_PREVIOUS_DRAFT = 15

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from codekv.config import KvCacheConfig
     from codekv.engine.extend import Ahead
     from codekv.engine.pieces import Piece
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
+    from codekv.steps import Steps
     from codekv.storage.blockstore import BlockStore
 
 

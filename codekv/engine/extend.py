@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.engine.sequence import LiveSequence
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Logits, Runtime
+    from codekv.steps import Steps
 
 CHUNK = 64
 """Tokens of a step while a user waits; the newest keystroke may have to wait for it."""

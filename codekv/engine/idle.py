@@ -1,9 +1,8 @@
 """Work for the pauses: make approximate slots exact, compute and store blocks ahead.
 
-Generators for the worker's idle queue; a step is at most 32 tokens, or 64 once nobody
-has typed for a second, and a keystroke waits at most for one. Nothing here touches what
-a request needs: chains have sequences of their own, and repair overwrites a slot only
-with its exact value.
+Generators for the worker's idle queue; a step is one layer of a chunk, and a keystroke
+waits at most for one. Nothing here touches what a request needs: chains have sequences
+of their own, and repair overwrites a slot only with its exact value.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from codekv.cache.key import BlockRef
-    from codekv.engine.worker import Steps
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime import Logits, Runtime
+    from codekv.steps import Steps
     from codekv.storage.blockstore import BlockStore
 
-IDLE_CHUNK = 32
-LONG_IDLE_CHUNK = 64
+IDLE_CHUNK = 64
+LONG_IDLE_CHUNK = 256
 LONG_PAUSE_S = 1.0
 FLUSH_MS = 10.0
 
@@ -132,7 +131,7 @@ class Chains:
         computed = 0
         while len(seq) < len(chain.tokens):
             part = chain.tokens[len(seq) : len(seq) + self.chunk()]
-            self._runtime.forward(seq.kv, part, len(seq), "none")
+            yield from self._runtime.forward_in_steps(seq.kv, part, len(seq), "none")
             seq.append(part)
             computed += len(part)
             yield
@@ -212,9 +211,8 @@ def repair(
             break
         part = tokens[start : start + chunk()]
         stop = start + len(part)
-        logits = runtime.forward(
-            seq.kv, part, start, "last" if stop == len(tokens) else "none"
-        )
+        wanted: Logits = "last" if stop == len(tokens) else "none"
+        logits = yield from runtime.forward_in_steps(seq.kv, part, start, wanted)
         held = min(stop, len(seq)) - start
         seq.mark_exact(start, start + held)
         seq.append(part[held:])

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.engine.canonical import Planes
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Logits, Runtime
+    from codekv.steps import Steps
     from codekv.storage.blockstore import BlockStore
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from codekv.engine.worker import Steps
+    from codekv.steps import Steps
     from codekv.storage.tensors import KVTensors
 
 T = TypeVar("T")

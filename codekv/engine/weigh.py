@@ -15,8 +15,8 @@ from codekv.model.meter import ENOUGH_QUERIES, AttentionMeter
 if TYPE_CHECKING:
     from codekv.engine.parts import Wanted
     from codekv.engine.sequence import LiveSequence
-    from codekv.engine.worker import Steps
     from codekv.model.runtime import Runtime
+    from codekv.steps import Steps
     from codekv.storage.blockstore import BlockStore
 
 

@@ -14,17 +14,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from codekv.errors import CancelledWorkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from codekv.steps import Steps
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
 
 
 @dataclass(eq=False)

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
     from codekv.model.rope import Rope
     from codekv.model.runtime import Logits, ModelSpec
+    from codekv.steps import Steps
+
+
+STEP_TOKENS = 32
+"""Tokens of one step of idle work."""
 
 
 class KVLayer(CacheLayerMixin):  # type: ignore[misc]
@@ -123,6 +128,20 @@ class Adapter:
             return None
         rows: Tensor = out.logits[0].to(torch.float32)
         return rows if logits == "all" else rows[-1:]
+
+    def forward_in_steps(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
+    ) -> Steps[Tensor | None]:
+        """The same a few tokens at a time: the library's layers cannot be left."""
+        rows = []
+        for begin in range(0, len(tokens), STEP_TOKENS):
+            part = tokens[begin : begin + STEP_TOKENS]
+            is_last = begin + len(part) == len(tokens)
+            wanted = logits if logits == "all" or is_last else "none"
+            row = self.forward(kv, part, start + begin, wanted)
+            rows += [] if row is None else [row]
+            yield
+        return torch.cat(rows) if rows else None
 
     def forward_scattered(
         self,

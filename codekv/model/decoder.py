@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from codekv.model.attention import Attention, causal
+from codekv.steps import finish
 from codekv.storage.tensors import KVTensors
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from codekv.model.linear import Linear, Norm
     from codekv.model.rope import Rope
     from codekv.model.runtime import Logits, ModelSpec
+    from codekv.steps import Steps
 
 MLP_ROWS = 128
 """Tokens at a time in the wide middle layer, so that its rows stay in the cache."""
@@ -66,10 +68,17 @@ class Decoder:
         logits: Logits = "last",
     ) -> Tensor | None:
         """Compute tokens at slots [start, start + n); see `Runtime`."""
+        return finish(self.forward_in_steps(kv, tokens, start, logits))
+
+    @torch.inference_mode()
+    def forward_in_steps(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
+    ) -> Steps[Tensor | None]:
+        """The same, set aside after every layer; see `Runtime`."""
         stop = start + len(tokens)
         turns_T1C = self._turns(stop)[start:stop]
         attention = causal(self._arch, start, stop, (self._kv_dtype, self._device))
-        x_TE = self._run(kv, tokens, turns_T1C, attention)
+        x_TE = yield from self._run(kv, tokens, turns_T1C, attention)
         if logits == "none":
             return None
         return self._logits(x_TE if logits == "all" else x_TE[-1:])
@@ -89,7 +98,7 @@ class Decoder:
         every_S = torch.arange(stop, device=self._device)
         mask_TS = every_S[None, :] <= slots_T[:, None]
         attention = Attention(self._arch, slots_T, mask_TS, self._kv_dtype)
-        x_TE = self._run(kv, tokens, turns_T1C, attention)
+        x_TE = finish(self._run(kv, tokens, turns_T1C, attention))
         if logits == "none":
             return None
         return self._logits(x_TE if logits == "all" else x_TE[-1:])
@@ -118,7 +127,7 @@ class Decoder:
         slots = slice(start + known, start + count)
         seen_TS = mask_TS[known:].to(self._device)
         attention = Attention(self._arch, slots, seen_TS, self._kv_dtype)
-        return self._logits(self._run(kv, tokens[known:], turns_T1C, attention))
+        return self._logits(finish(self._run(kv, tokens[known:], turns_T1C, attention)))
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
         """Move the tree's tokens `path` to slots from `start`; see `Runtime`."""
@@ -130,7 +139,7 @@ class Decoder:
         tokens: Sequence[int],
         turns_T1C: Tensor,
         attention: Attention,
-    ) -> Tensor:
+    ) -> Steps[Tensor]:
         head_dim = self._arch.head_dim
         num_turned = self._arch.num_heads + self._arch.num_kv_heads
         shape = (len(tokens), -1, head_dim)
@@ -144,6 +153,7 @@ class Decoder:
             for part_TE in x_TE.split(MLP_ROWS):
                 h_TM, factor_T1 = layer.gate_up.gate(part_TE, layer.mlp_norm)
                 layer.down.add_to(part_TE, h_TM, factor_T1)
+            yield
         return x_TE
 
     def _logits(self, x_TE: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.model.rope import Rope
+    from codekv.steps import Steps
     from codekv.storage.tensors import KVTensors
 
 Logits = Literal["none", "last", "all"]
@@ -87,6 +88,15 @@ class Runtime(Protocol):
 
         Returns:
             float32 logits [1, V] for `last`, [n, V] for `all`, None for `none`.
+        """
+
+    def forward_in_steps(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
+    ) -> Steps[Tensor | None]:
+        """As `forward`, in steps of a few milliseconds: work for idle time.
+
+        Between steps, a slot may hold new keys and values in some layers and what it
+        held before in the others.
         """
 
     def forward_scattered(

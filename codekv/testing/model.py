@@ -6,12 +6,13 @@ possible: it is a slow twin of the engine's runtimes, not a fast path.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import torch
 
 from codekv.model.rope import Rope
 from codekv.model.runtime import Logits, ModelSpec
+from codekv.steps import finish
 from codekv.storage.tensors import KVTensors
 from codekv.tokens.tokenizer import Encoding, Fim
 
@@ -20,21 +21,10 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from codekv.engine.worker import Steps
-
-T = TypeVar("T")
+    from codekv.steps import Steps
 
 WIDTH, HEADS, KV_HEADS, HEAD, LAYERS, VOCAB = 32, 4, 2, 8, 2, 260
 PRE, SUF, MID, END = 256, 257, 258, 259
-
-
-def finish(steps: Steps[T]) -> T:
-    """Run a job's steps to their end, as the worker would if nothing came between."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return cast("T", stop.value)
 
 
 class ByteTokenizer:
@@ -112,8 +102,14 @@ class TinyRuntime:
         self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
     ) -> Tensor | None:
         """See `Runtime.forward`."""
+        return finish(self.forward_in_steps(kv, tokens, start, logits))
+
+    def forward_in_steps(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
+    ) -> Steps[Tensor | None]:
+        """See `Runtime.forward_in_steps`."""
         slots = torch.arange(start, start + len(tokens))
-        rows = self._run(kv, tokens, slots, slots, None)
+        rows = yield from self._run(kv, tokens, slots, slots, None)
         if logits == "none":
             return None
         return rows[-1:] if logits == "last" else rows
@@ -127,7 +123,7 @@ class TinyRuntime:
     ) -> Tensor | None:
         """See `Runtime.forward_scattered`."""
         places = torch.tensor(slots)
-        rows = self._run(kv, tokens, places, places, None)
+        rows = finish(self._run(kv, tokens, places, places, None))
         if logits == "none":
             return None
         return rows[-1:] if logits == "last" else rows
@@ -152,7 +148,8 @@ class TinyRuntime:
             visible[i, start + i] = True
         slots = torch.arange(start + known, start + count)
         rest = tokens[known:]
-        return self._run(kv, rest, slots, positions[known:], visible[known:])
+        part = positions[known:], visible[known:]
+        return finish(self._run(kv, rest, slots, *part))
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
         """See `Runtime.keep_path`."""
@@ -167,7 +164,7 @@ class TinyRuntime:
         slots: Tensor,
         positions: Tensor,
         visible: Tensor | None,
-    ) -> Tensor:
+    ) -> Steps[Tensor]:
         self.num_forward += len(tokens)
         assert self.rope is not None
         assert self.key_bias_LHD is not None
@@ -190,4 +187,5 @@ class TinyRuntime:
             scores = scores.masked_fill(~visible, -torch.inf)
             mixed = (scores.softmax(-1) @ values).transpose(0, 1).flatten(1)
             x = x + mixed @ wo.T
+            yield
         return x @ self._embedding.T

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codekv.config import Config
-    from codekv.engine.worker import Steps
+    from codekv.steps import Steps
 
 
 class Letters(ByteTokenizer):

@@ -18,9 +18,9 @@ from codekv.errors import ModelFormatError
 from codekv.model import check
 from codekv.model.loader import load_runtime
 from codekv.model.plain import load_plain
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import finish
 
 LOGITS_TOLERANCE = 1e-4
 KINDS = ("llama", "qwen2", "gpt2")
@@ -208,6 +208,27 @@ def test_last_and_none_agree_with_all(runtime):
     close(runtime, runtime.forward(other, tokens, 0, "last"), every[-1:])
     assert runtime.forward(other, tokens, 0, "none") is None
     same_kv(other, kv, slice(0, 33))
+
+
+def test_work_in_steps_gives_the_same_whatever_comes_between(runtime):
+    tokens, other = prompt(70), prompt(50, seed=8)
+    kv, there = runtime.new_kv(80), runtime.new_kv(60)
+    runtime.forward(kv, tokens[:4], 0, "none")
+    whole, _ = straight(runtime, tokens)
+    steps, rows, num_steps = runtime.forward_in_steps(kv, tokens[4:], 4, "all"), None, 0
+    while rows is None:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            rows = stop.value
+        num_steps += 1
+        runtime.forward(there, other[:num_steps], 0, "none")
+
+    assert num_steps > 2
+    close(runtime, rows, whole[4:])
+    last = finish(runtime.forward_in_steps(kv, tokens[4:], 4))
+    close(runtime, last, whole[-1:])
+    assert finish(runtime.forward_in_steps(kv, tokens[4:], 4, "none")) is None
 
 
 def test_slots_behind_a_call_are_neither_read_nor_changed(runtime):

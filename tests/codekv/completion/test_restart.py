@@ -6,10 +6,11 @@ from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
-from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
+from codekv.testing.model import ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
 
 SOURCE = b"".join(

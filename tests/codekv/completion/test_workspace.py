@@ -12,10 +12,11 @@ from codekv.completion.workspace import WorkspaceIndex
 from codekv.config import Config, PrivacyConfig, apply
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
-from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
+from codekv.testing.model import ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
 
 PRICES = "def price_of(item):\n    return 1\n\ndef rate_of(item):\n    return 2\n"

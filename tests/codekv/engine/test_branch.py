@@ -5,7 +5,8 @@ from codekv.engine.branch import Brancher, Race, Start, most_likely
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
-from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
+from codekv.steps import finish
+from codekv.testing.model import ByteTokenizer, TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()

@@ -7,7 +7,8 @@ from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.engine import Task
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
-from codekv.testing.model import ByteTokenizer, TinyRuntime, finish
+from codekv.steps import finish
+from codekv.testing.model import ByteTokenizer, TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()

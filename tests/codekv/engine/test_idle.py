@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from codekv.engine.idle import Chain, Chains
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import TinyRuntime, finish
+from codekv.testing.model import TinyRuntime
 
 RUNTIME = TinyRuntime()
 CUTS = (0, 60, 130, 200)

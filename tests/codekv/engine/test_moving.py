@@ -12,9 +12,10 @@ from codekv.engine.pieces import Piece
 from codekv.engine.prefill import Prefill
 from codekv.engine.runs import GRAM, find_runs
 from codekv.engine.sequence import Grade, LiveSequence, common_prefix
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import TinyRuntime, finish
+from codekv.testing.model import TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOLERANCE = 1e-4

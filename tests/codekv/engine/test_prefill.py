@@ -13,9 +13,10 @@ from codekv.engine.parts import Repair, Wanted
 from codekv.engine.pieces import Piece
 from codekv.engine.prefill import Prefill
 from codekv.engine.sequence import LiveSequence, SequencePool
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import PRE, SUF, ByteTokenizer, TinyRuntime, finish
+from codekv.testing.model import PRE, SUF, ByteTokenizer, TinyRuntime
 
 RUNTIME = TinyRuntime()
 TOLERANCE = 1e-4

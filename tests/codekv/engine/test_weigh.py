@@ -4,9 +4,10 @@ from codekv.engine.extend import extend
 from codekv.engine.parts import Wanted
 from codekv.engine.sequence import LiveSequence
 from codekv.engine.weigh import weigh
+from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
-from codekv.testing.model import PRE, TinyRuntime, finish
+from codekv.testing.model import PRE, TinyRuntime
 
 
 def test_a_runtime_that_cannot_be_watched_notes_nothing() -> None:
