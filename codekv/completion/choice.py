@@ -38,6 +38,9 @@ MAX_HEADERS, NUM_EACH = 3, 3
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
 _ERROR, _STRANDED, _BODILESS = 12.0, 12.0, 4.0
+_REMARK = 4.0
+"""Of a comment where no comment goes on: the code behind it is what was wanted."""
+
 _ALLOWANCE = 4.0
 _MAX_LOOK = 200
 
@@ -54,18 +57,17 @@ def starts(context: TrimContext) -> tuple[bytes, ...]:
     """White space with which a continuation may begin, the shallowest first.
 
     Empty unless the cursor stands on a line of white space in a language with a
-    grammar, and there is more than one place where a statement may begin.
+    grammar.
     """
     if context.keeps_rest or not is_blank(context.typed) or context.is_in_string:
         return ()
     if context.is_in_brackets:
         return ()
-    found = statement_indents(context.tree, context.plan)
-    return found[-MAX_STARTS:] if len(found) > 1 else ()
+    return statement_indents(context.tree, context.plan)[-MAX_STARTS:]
 
 
 def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Start, ...]:
-    """The same as tokens; `need` is what the prompt's end left to be decoded.
+    """The same as tokens, where there is a choice; `need` is left to be decoded.
 
     Where the line below is deeper than anything above it opens, only a header will do:
     there, several beginnings are tried for each of the deepest indentations.
@@ -74,7 +76,8 @@ def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Star
     tree, cursor = context.tree, context.plan.cursor_byte
     is_structure = tree.grammar is not None and tree.grammar.is_indented
     if not spaces or not is_structure or num_errors(tree):
-        return tuple(_start(space, need, tokenizer) for space in spaces)
+        found = [_start(space, need, tokenizer) for space in spaces]
+        return tuple(found) if len(found) > 1 else ()
     data = tree.snapshot.data
     below = _code_behind(tree, line_end(data, cursor) + 1)
     depth = 0 if below is None else width(line_at(data, below))
@@ -87,12 +90,32 @@ def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Star
             for start in short[-MAX_HEADERS:]
             for rank in range(NUM_EACH)
         )
+    if len(found) == 1:
+        return ()
     # What is less deep than the line below mostly leaves that line stranded, so the
     # others need not be as likely.
     return tuple(
         start if is_so or not short else replace(start, allowance=_ALLOWANCE)
         for start, is_so in zip(found, is_short, strict=True)
     )
+
+
+def again(
+    context: TrimContext, need: bytes, tokenizer: Tokenizer, first: Trimmed
+) -> tuple[Start, ...]:
+    """Other beginnings than that of a text, if it breaks something.
+
+    Every indentation once more, now to its end, and second choices at that of the text.
+    """
+    spaces = starts(context)
+    if not spaces or not breaks(context, first):
+        return ()
+    text = first.text.encode()
+    chosen = text[: len(text) - len(text.lstrip(b" \t"))]
+    found = [_start(space, need, tokenizer) for space in spaces]
+    deep = [start for start, at in zip(found, spaces, strict=True) if at == chosen]
+    ranks = range(1, NUM_EACH + 1)
+    return (*found, *(replace(each, rank=rank) for each in deep for rank in ranks))
 
 
 def _start(space: bytes, need: bytes, tokenizer: Tokenizer) -> Start:
@@ -129,7 +152,20 @@ def _broken(trimmed: Trimmed, context: TrimContext) -> float:
     text = trimmed.text.replace(context.tree.snapshot.eol, "\n").encode()
     after = with_text(context.tree, trimmed.start_byte, trimmed.end_byte, text)
     end = trimmed.start_byte + len(text)
-    return _ERROR * num_errors(after) + _misfit(after, end)
+    remark = _REMARK if _is_remark(after, trimmed.start_byte, end) else 0.0
+    return _ERROR * num_errors(after) + _misfit(after, end) + remark
+
+
+def _is_remark(tree: SyntaxTree, start: int, end: int) -> bool:
+    """Whether all that was written are comments, and none stands right above."""
+    if tree.grammar is None:
+        return False
+    data, is_skipped = tree.snapshot.data, tree.grammar.lines.is_skipped
+    written = data[line_start(data, start) : line_end(data, end)].split(b"\n")
+    above = line_start(data, start) - 1
+    goes_on = above > 0 and is_skipped(line_at(data, line_start(data, above)))
+    lines = [line for line in written if line.strip()]
+    return bool(lines) and all(map(is_skipped, lines)) and not goes_on
 
 
 def _misfit(tree: SyntaxTree, end: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.completion.choice import Choice, breaks, choose
+from codekv.completion.choice import Choice, choose
 from codekv.completion.trim import TrimContext, Trimmed, finish
 
 if TYPE_CHECKING:
@@ -43,7 +43,3 @@ class Offer:
         """The text that is likely and leaves the file whole."""
         choices = [Choice(self.trimmed(text), text.total) for text in texts]
         return choose(self.context(), choices)
-
-    def is_broken(self, decoded: Decoded) -> bool:
-        """Whether a text leaves a file broken that was not."""
-        return breaks(self.context(), self.trimmed(decoded))

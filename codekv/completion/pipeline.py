@@ -88,12 +88,8 @@ class Pipeline:
         out = Decoded()
         task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
         offer = self._offer(request, prepared)
-        starts = self._starts(offer)
         try:
-            if starts:
-                outcome = yield from self._raced(offer, task, starts, out, submitted)
-            else:
-                outcome = yield from self.engine.answer(task, out)
+            outcome = yield from self._best(offer, task, out, submitted)
         finally:
             # Also of dropped work: the next keystroke confirms it in one step.
             start = request.cursor_byte - len(prepared.prompt.need)
@@ -128,22 +124,29 @@ class Pipeline:
 
         return check
 
-    def _raced(
-        self,
-        offer: Offer,
-        task: Task,
-        starts: tuple[Start, ...],
-        out: Decoded,
-        submitted: float,
+    def _best(
+        self, offer: Offer, task: Task, out: Decoded, submitted: float
     ) -> Steps[Outcome]:
-        """The winner of a race; if it breaks the file and there is time, the best."""
-        outcome = yield from self.engine.race(task, starts, offer.best, out)
-        budget = self.config.completion.latency_budget_ms / 1e3
-        if not offer.is_broken(out) or time.perf_counter() > submitted + budget:
+        """The answer, as `out` too; if it breaks the file and there is time, the best.
+
+        Where a line may be indented in several ways, they race.
+        """
+        starts = self._starts(offer)
+        if starts:
+            outcome = yield from self.engine.race(task, starts, offer.best, out)
+        else:
+            outcome = yield from self.engine.answer(task, out)
+        spent_ms = (time.perf_counter() - submitted) * 1e3
+        # More texts take about as long as this one did.
+        is_late = 2 * spent_ms > self.config.completion.latency_budget_ms
+        if is_late or not self.config.completion.syntax_choice:
             return outcome
-        others = yield from self.engine.candidates(task, 0, starts)
-        texts = [out, *(other.decoded for other in others)]
-        out.become(texts[offer.best(texts)])
+        need = offer.prepared.prompt.need
+        more = self._maker.again(offer.context(), need, offer.trimmed(out))
+        if more:
+            others = yield from self.engine.candidates(task, 0, more)
+            texts = [out, *(other.decoded for other in others)]
+            out.become(texts[offer.best(texts)])
         return outcome
 
     def _starts(self, offer: Offer) -> tuple[Start, ...]:

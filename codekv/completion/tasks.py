@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codekv.completion.choice import begun
+from codekv.completion.choice import again, begun
 from codekv.completion.prompt import Prompt, build, first_tokens, pieces
 from codekv.completion.touched import uses
 from codekv.completion.window import Limits, Place, most_suffix
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from codekv.completion.api import Request
     from codekv.completion.document import Document
     from codekv.completion.others import OtherFiles
-    from codekv.completion.trim import TrimContext
+    from codekv.completion.trim import TrimContext, Trimmed
     from codekv.config import Config
     from codekv.engine.branch import Start
     from codekv.tokens.tokenizer import Tokenizer
@@ -108,6 +108,12 @@ class TaskMaker:
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""
         return begun(context, need, self._tokenizer)
+
+    def again(
+        self, context: TrimContext, need: bytes, first: Trimmed
+    ) -> tuple[Start, ...]:
+        """Other beginnings than that of a text, if it breaks something."""
+        return again(context, need, self._tokenizer, first)
 
     def first_tokens(self, uri: str) -> tuple[int, ...]:
         """What stands before a document in its full prompts."""

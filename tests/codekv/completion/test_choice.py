@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import pytest
 
-from codekv.completion.choice import Choice, begun, breaks, choose, starts
+from codekv.completion.choice import Choice, again, begun, breaks, choose, starts
 from codekv.completion.trim import TrimContext, finish
 from codekv.structure.parser import Parser
 from codekv.structure.shape import plan
@@ -26,8 +26,8 @@ def context_at(source, language="python"):
         ("def f():\n    if a:\n        b()\n|\n", (b"", b"    ", b"        ")),
         ("def f():\n    if a:\n        b()\n    |\n", (b"", b"    ")),
         ("if a:\n\tif b:\n\t\tc()\n|\n", (b"", b"\t", b"\t\t")),
-        ("def f():\n    if a:\n|\n", ()),
-        ("x = 1\n|\n", ()),
+        ("def f():\n    if a:\n|\n", (b"        ",)),
+        ("x = 1\n|\n", (b"",)),
         ("def f():\n    x = [\n        a,\n|\n    ]\n", ()),
         ("x = |\n", ()),
         ('x = """\n|\n"""\n', ()),
@@ -134,6 +134,39 @@ def test_what_breaks_a_file(text, expected):
     context = context_at("if a:\n    b()\n|\n    c()\n")
     trimmed = replace(finish(text.encode(), context), text=text)
     assert breaks(context, trimmed) is expected
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("def f():\n|\n    b()\n", "    # why", True),
+        ("def f():\n    # how\n|\n    b()\n", "    # why", False),
+        ("def f():\n|\n    b()\n", "    # why\n    a()", False),
+        ("def f():\n|\n    b()\n", "    a()  # why", False),
+        ("function f() {\n|\n    b()\n}\n", "    // why", True),
+    ],
+)
+def test_a_comment_where_none_goes_on_is_a_fault(source, text, expected):
+    language = "javascript" if "function" in source else "python"
+    context = context_at(source, language)
+    trimmed = replace(finish(text.encode(), context), text=text)
+    assert breaks(context, trimmed) is expected
+
+
+def test_a_text_that_breaks_something_has_others():
+    source = "def f():\n    if a:\n        b()\n|\n    c()\n"
+    context = context_at(source)
+    first = replace(finish(b"    if d:", context), text="    if d:")
+    found = again(context, b"", ByteTokenizer(), first)
+
+    assert [(len(start.tokens), start.rank) for start in found] == [
+        (0, 0),
+        (4, 0),
+        (8, 0),
+        (4, 1),
+        (4, 2),
+        (4, 3),
+    ]
 
 
 def test_nothing_breaks_a_broken_file():
