@@ -38,11 +38,13 @@ MAX_HEADERS, NUM_EACH = 3, 3
 # What a fault is worth in log probability. A header whose body is not there yet is
 # what people write; lines that nothing opens are not.
 _ERROR, _STRANDED, _BODILESS = 12.0, 12.0, 4.0
-_REMARK = 4.0
-"""Of a comment where no comment goes on: the code behind it is what was wanted."""
+_REMARK, _BARE = 4.0, 4.0
+"""Of a comment where no comment goes on, as the code behind it is what was wanted; and
+of leaving a body that has nothing but its documentation."""
 
 _ALLOWANCE = 4.0
 _MAX_LOOK = 200
+_DOCUMENTS = (b'"""', b"'''", b'r"""', b"r'''")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,15 @@ def begun(context: TrimContext, need: bytes, tokenizer: Tokenizer) -> tuple[Star
         )
     if len(found) == 1:
         return ()
-    # What is less deep than the line below mostly leaves that line stranded, so the
-    # others need not be as likely.
+    # What is less deep than the line below mostly leaves that line stranded, and what
+    # leaves a bare body is early, so the others need not be as likely.
+    bare = _bare_body(tree, line_start(data, cursor))
+    is_shy = [width(context.typed + space) < (bare or 0) for space in spaces]
     return tuple(
-        start if is_so or not short else replace(start, allowance=_ALLOWANCE)
-        for start, is_so in zip(found, is_short, strict=True)
+        replace(start, allowance=_ALLOWANCE)
+        if (short and not is_so) or (bare and not shy)
+        else start
+        for start, is_so, shy in zip(found, is_short, is_shy, strict=True)
     )
 
 
@@ -152,8 +158,25 @@ def _broken(trimmed: Trimmed, context: TrimContext) -> float:
     text = trimmed.text.replace(context.tree.snapshot.eol, "\n").encode()
     after = with_text(context.tree, trimmed.start_byte, trimmed.end_byte, text)
     end = trimmed.start_byte + len(text)
-    remark = _REMARK if _is_remark(after, trimmed.start_byte, end) else 0.0
-    return _ERROR * num_errors(after) + _misfit(after, end) + remark
+    early = _REMARK if _is_remark(after, trimmed.start_byte, end) else 0.0
+    own = line_start(after.snapshot.data, trimmed.start_byte)
+    bare, first = _bare_body(after, own), line_at(after.snapshot.data, own)
+    if bare is not None and not is_blank(first) and width(first) < bare:
+        early += _BARE
+    return _ERROR * num_errors(after) + _misfit(after, end) + early
+
+
+def _bare_body(tree: SyntaxTree, end: int) -> int | None:
+    """How deep the body is that the lines before `end` have only documented so far."""
+    if tree.grammar is None or not tree.grammar.is_indented or end == 0:
+        return None
+    data, last = tree.snapshot.data, _code_before(tree, end - 1)
+    if last is None or not line_at(data, last).lstrip().startswith(_DOCUMENTS):
+        return None
+    header = _code_before(tree, last - 1) if last else None
+    if header is None or not opens_body(tree, header, line_at(data, header)):
+        return None
+    return width(line_at(data, last))
 
 
 def _is_remark(tree: SyntaxTree, start: int, end: int) -> bool:

@@ -153,6 +153,27 @@ def test_a_comment_where_none_goes_on_is_a_fault(source, text, expected):
     assert breaks(context, trimmed) is expected
 
 
+DOCUMENTED = 'def f():\n    """Say\n    why.\n    """\n|\ndef g():\n    return 1\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("    return 2", False), ("x = f()", True)]
+)
+def test_a_body_with_nothing_but_its_documentation_wants_more(text, expected):
+    context = context_at(DOCUMENTED)
+    trimmed = replace(finish(text.encode(), context), text=text)
+    assert breaks(context, trimmed) is expected
+    found = begun(context, b"", ByteTokenizer())
+    assert [start.allowance > 0 for start in found] == [False, True]
+
+
+def test_a_body_with_a_statement_may_be_left():
+    source = DOCUMENTED.replace("|", "    a = 1\n|")
+    context = context_at(source)
+    assert not breaks(context, replace(finish(b"x", context), text="x = f()"))
+    assert not any(start.allowance for start in begun(context, b"", ByteTokenizer()))
+
+
 def test_a_text_that_breaks_something_has_others():
     source = "def f():\n    if a:\n        b()\n|\n    c()\n"
     context = context_at(source)
