@@ -184,7 +184,7 @@ async def execute(
 
 def plan_for(name: str, options: Options) -> Plan:
     """How one entrant is replayed."""
-    settle = 2.0 if options.quick else 120.0
+    settle = 1.2 if options.quick else 120.0
     if name == MAIN:
         return Plan(name, options.pace, settle=settle)
     if name == DIVERGENCE:
