@@ -1,8 +1,9 @@
 """`BENCHMARKS.md`, written from the reports in `bench/results/`.
 
-`python -m bench.markdown add REPORT.json NAME` keeps a report (without its single
-requests, which fill most of the file), or what `bench.micro.protocol` measured;
-`python -m bench.markdown` writes the page.
+`python -m bench.markdown add REPORT.json NAME` keeps a report of `codekv bench`,
+`codekv eval`, `codekv kv report` or a part in `bench/micro`, without its single
+requests and answers, which fill most of a file; `python -m bench.markdown` writes the
+page.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.compare import load, read
-from bench.micro.page import section
+from bench.micro.picture import draw
+from bench.sections import TRACES, kind_of, sections, without_rows
 from bench.table import (
     baselines_by_trace,
     divergence_rows,
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results")
-PROTOCOL = "micro-protocol"
-"""Under which name the server's own costs are kept."""
-
+INDEX_PICTURE = ROOT / "docs" / "images" / "index.svg"
 PAGE = ROOT / "BENCHMARKS.md"
 
 HEAD = """\
@@ -70,15 +70,14 @@ The same seed replays identical requests: every report carries the digest of eac
 def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the whole page from reports by name."""
     parts = [HEAD]
-    whole = dict(reports)
-    protocol = whole.pop(PROTOCOL, None)
-    for name, report in whole.items():
+    for name, report in reports.items():
+        if kind_of(report) != TRACES:
+            continue
         parts.append(
             f"## {name}\n\n{_about(report)}\n\n{_claims(report)}{_table(report)}"
             f"\n{_shares(report)}{_divergence(report)}"
         )
-    if protocol is not None:
-        parts.append(section(protocol))
+    parts += sections(reports)
     return "\n".join(parts)
 
 
@@ -89,11 +88,11 @@ def keep(path: Path, name: str, folder: Path = RESULTS) -> Path:
         UsageError: It is not a whole report.
     """
     report = read(path)
-    if report.get("bench") == "protocol":
-        name = PROTOCOL
-    elif load(path)["partial"]:
+    if kind_of(report) == TRACES:
+        report = load(path)
+    if report.get("partial"):
         raise UsageError(f"{path}: a partial report; let the run finish first")
-    report.pop("series", None)
+    report = without_rows(report)
     folder.mkdir(exist_ok=True)
     target = folder / f"{name}.json"
     target.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -112,7 +111,11 @@ def main(arguments: Sequence[str]) -> int:
             keep(Path(arguments[1]), arguments[2])
         elif arguments:
             raise UsageError("usage: python -m bench.markdown [add REPORT.json NAME]")
-        PAGE.write_text(page(kept()), "utf-8")
+        reports = kept()
+        PAGE.write_text(page(reports), "utf-8")
+        for report in reports.values():
+            if kind_of(report) == "index":
+                INDEX_PICTURE.write_text(draw(report["rows"]), "utf-8")
     except CodekvError as error:
         sys.stderr.write(f"codekv: {error}\n")
         return 1
@@ -160,7 +163,14 @@ def _claims(report: Mapping[str, Any]) -> str:
     lines = []
     for row in report["traces"]:
         other = others.get(row["name"])
-        if row["name"] != "type-line" or not other or not num_timed(other):
+        if row["name"] != "type-line":
+            continue
+        if row.get("decode_ms_per_token"):
+            lines.append(
+                f"`type-line`: {row['decode_ms_per_token']:.1f} ms of decoding per "
+                "generated token (drafts checked in the same step count).\n\n"
+            )
+        if not other or not num_timed(other):
             continue
         first = other["ttft_ms"]["p50"] / max(row["ttft_ms"]["p50"], 0.01)
         whole = other["latency_ms"]["p50"] / max(row["latency_ms"]["p50"], 0.01)

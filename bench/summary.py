@@ -76,6 +76,7 @@ def trace_summary(
         "decode_ms": spread((s.decode for s in model), "p50", "p95"),
         "tokens_generated": spread((s.generated for s in model), "p50", "p95"),
         "decode_ms_per_step": round(_per_step(model), 2),
+        "decode_ms_per_token": round(_per_token(model), 2),
         "offered": round(_mean(bool(s.text) for s in samples), 4),
         "sources": dict(Counter(map(_source, samples)).most_common()),
         "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
@@ -158,6 +159,12 @@ def _source(sample: Sample) -> str:
     if sample.source == "model" and not sample.context:
         return f"none: {sample.reason}"
     return sample.source
+
+
+def _per_token(samples: Sequence[Sample]) -> float:
+    """Mean over all generated tokens, drafted ones included."""
+    tokens = sum(sample.generated for sample in samples)
+    return sum(sample.decode for sample in samples) / tokens if tokens else 0.0
 
 
 def _per_step(samples: Sequence[Sample]) -> float:

@@ -1,6 +1,6 @@
 """How long the prefix index takes as the number of stored functions grows.
 
-`python -m bench.micro.index` prints a table and, as its last line, JSON to be plotted.
+`python -m bench.micro.index [out.json]` prints a table and, as its last line, JSON.
 A request is a file of 12 functions of 120 tokens: naming them (hashing), matching
 them, and storing 12 new ones. Times are medians per block, in microseconds, with
 the fastest quarter beside them, because a busy machine adds to every one.
@@ -8,7 +8,6 @@ the fastest quarter beside them, because a busy machine adds to every one.
 
 from __future__ import annotations
 
-import json
 import platform
 import random
 import statistics
@@ -16,19 +15,20 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from bench.micro.output import give
 from codekv.cache.key import BlockRef, chain_of
 from codekv.cache.manager import CacheManager, NewBlock
 from codekv.cache.policy import policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 NUM_BLOCKS, NUM_TOKENS = 12, 120
 REPEATS = 200
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure every size and print."""
     rng = random.Random(1)
     manager = CacheManager(1 << 60, policy("cost"))
@@ -51,7 +51,7 @@ def main() -> None:
         "tokens_per_block": NUM_TOKENS,
         "rows": rows,
     }
-    sys.stdout.write(json.dumps(report) + "\n")
+    give(report, arguments)
 
 
 def _measure(
@@ -125,4 +125,4 @@ def _moved(ref: BlockRef) -> BlockRef:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -10,7 +10,6 @@ idle. Wall times include this client.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
@@ -20,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from bench.host import facts
-from bench.micro.page import ROWS
+from bench.micro.output import give
+from bench.micro.page import PARTS
 from codekv.testing.client import start_scripted
 from codekv.testing.editor import Editor
 from codekv.testing.service import Answer, Script
@@ -29,7 +28,6 @@ from codekv.testing.service import Answer, Script
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-SCHEMA = 1
 URI = "file:///w/shop.py"
 LINE = "    value = compute(first, second)\n"
 NUM_LINES = 29_000
@@ -47,7 +45,7 @@ GREETING = {
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure everything and print; write to the file that is named, if one is."""
-    report: dict[str, Any] = {"bench": "protocol", "schema": SCHEMA, "host": facts()}
+    report: dict[str, Any] = {"bench": "protocol"}
     greetings: list[float] = []
     measures: tuple[tuple[Callable[[Editor], dict[str, float]], Answer], ...] = (
         (_beside_a_generation, Answer("slow", delay_ms=5_000)),
@@ -64,12 +62,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     report["starts"] = len(greetings)
     report["initialize_p50_ms"] = _ms(statistics.median(greetings))
     report["initialize_max_ms"] = _ms(max(greetings))
-    for name, words in ROWS.items():
+    for name, words in (PARTS["protocol"].rows or {}).items():
         sys.stdout.write(f"{name:28} {report[name]:10} {words}\n")
-    text = json.dumps(report)
-    if arguments:
-        Path(arguments[0]).write_text(text + "\n", "utf-8")
-    sys.stdout.write(text + "\n")
+    give(report, arguments)
 
 
 def _run(

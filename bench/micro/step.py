@@ -1,14 +1,14 @@
 """What one step of the model costs, and how far it is from the memory's speed.
 
-`python -m bench.micro.step [NAME]` loads a pulled model and prints a table and, as its
-last line, JSON. Unfair on purpose: the text is one synthetic module and nothing else
-runs between the calls, so a keystroke in an editor finds colder caches. Best times are
-given beside medians; on a busy machine only the best say something about the code.
+`python -m bench.micro.step [out.json [MODEL]]` loads a pulled model and prints a table
+and, as its last line, JSON. Unfair on purpose: the text is one synthetic module and
+nothing else runs between the calls, so a keystroke in an editor finds colder caches.
+Best times are given beside medians; on a busy machine only the best say something about
+the code.
 """
 
 from __future__ import annotations
 
-import json
 import platform
 import statistics
 import sys
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import torch
 
+from bench.micro.output import give
 from codekv.config import ModelConfig
 from codekv.model import kernels
 from codekv.model.int8 import INT8_FILE
@@ -26,7 +27,7 @@ from codekv.model.resolve import resolve_model
 from codekv.model.weights import WeightsFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from codekv.model.runtime import Runtime
@@ -38,9 +39,10 @@ COPY_BYTES = 256 * 2**20
 MAX_SECONDS = 6.0
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure everything and print."""
-    config = ModelConfig(name=sys.argv[1]) if len(sys.argv) > 1 else ModelConfig()
+    names = [{"name": name} for name in arguments[1:]]
+    config = ModelConfig(**names[0]) if names else ModelConfig()
     folder = resolve_model(config, pull=False).folder
     begin = time.perf_counter()
     runtime = load_runtime(folder, config)
@@ -61,7 +63,7 @@ def main() -> None:
     for name, value in report.items():
         shown = f"{value:.2f}" if isinstance(value, float) else value
         sys.stdout.write(f"{name:24} {shown}\n")
-    sys.stdout.write(json.dumps(report) + "\n")
+    give(report, arguments[:1])
 
 
 def _prefill(runtime: Runtime) -> dict[str, float]:
@@ -148,4 +150,4 @@ def _time(call: Callable[[], object], repeats: int) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

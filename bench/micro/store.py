@@ -1,8 +1,8 @@
 """How long the block store takes for blocks of 256 tokens of the default model.
 
-`python -m bench.micro.store` prints a table and, as its last line, JSON. Per codec:
-`put` encodes a block, `ram` loads it from memory, `flush` writes it to a file, `disk`
-loads it from a file the system still has in its page cache, checksum included.
+`python -m bench.micro.store [out.json]` prints a table and, as its last line, JSON. Per
+codec: `put` encodes a block, `ram` loads it from memory, `flush` writes it to a file,
+`disk` loads it from a file the system still has in its page cache, checksum included.
 Milliseconds per block: median, 95th percentile, and in brackets the median of the
 thread's own processor time. `open` rebuilds the index over a folder of so many files.
 On a busy machine only the times in brackets mean anything: what is computed here takes
@@ -11,7 +11,6 @@ a millisecond, and waiting for a core takes ten.
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from bench.micro.output import give
 from codekv.storage.allocator import keep_freed_memory
 from codekv.storage.blockstore import BlockStore, Facts, StoreBudget
 from codekv.storage.codec import ClassCodec
@@ -28,7 +28,7 @@ from codekv.storage.plain import PLAIN_NAMES, plain_codec
 from codekv.storage.presets import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from codekv.cache.key import BlockRef
     from codekv.storage.encoded import Codec, Planes
@@ -40,7 +40,7 @@ NUM_FILES = 2_000
 BUDGET = 1 << 31
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure every codec and print."""
     keep_freed_memory()
     codecs: list[Codec] = [plain_codec(name) for name in PLAIN_NAMES]
@@ -70,7 +70,7 @@ def main() -> None:
         "rows": rows,
         "open": {"files": NUM_FILES, "ms": open_ms},
     }
-    sys.stdout.write(json.dumps(report) + "\n")
+    give(report, arguments)
 
 
 def _measure(codec: Codec, planes: Planes, folder: Path) -> dict[str, float]:
@@ -155,4 +155,4 @@ def _planes() -> Planes:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,12 @@ def infilling(**given: Any) -> None:
         # Nothing may come from what an earlier row left behind.
         more["kvcache.reuse"] = "exact"
     config = _config(given, more)
+    about = {"prompt": given["prompt"], "data": _stem(given["data"])}
     run = _Run(
+        "infilling",
         len(rows),
         lambda service: outcomes(service, rows, mode),
-        lambda found: summary(found, mode) | {"prompt": given["prompt"]},
+        lambda found: summary(found, mode) | about,
     )
     report = run.report(config, given)
     names = ("mode", "exact_match", "edit_similarity", "pass_at_1", "does_not_parse")
@@ -132,7 +135,8 @@ def next_line(**given: Any) -> None:
     cursors = _cursors(given, ("next-line",))
     more = {"completion.multiline": "never", "kvcache.reuse": "exact"}
     config = _config(given, more)
-    run = _Run(len(cursors), lambda service: judged(service, cursors), summary)
+    answers = partial(judged, cursors=cursors)
+    run = _Run("next-line", len(cursors), answers, summary)
     report = run.report(config, given)
     names = ("exact_match", "edit_similarity", "indentation", "parses", "empty")
     _show(report, names, given)
@@ -151,7 +155,8 @@ def faults(**given: Any) -> None:
     from bench.quality import fault_summary, judged
 
     cursors = _cursors(given, tuple(KINDS))
-    run = _Run(len(cursors), lambda service: judged(service, cursors), fault_summary)
+    answers = partial(judged, cursors=cursors)
+    run = _Run("faults", len(cursors), answers, fault_summary)
     report = run.report(_config(given, {"kvcache.reuse": "exact"}), given)
     _show(report, ("offered", "changed", "parses"), given)
     for title in ("faults", "filters"):
@@ -163,15 +168,22 @@ def faults(**given: Any) -> None:
         out.print(line, markup=False)
 
 
+def _stem(path: Path) -> str:
+    """A dataset by its file's name."""
+    return path.name.partition(".")[0]
+
+
 class _Run:
     """One evaluation, with a report as far as it came."""
 
     def __init__(
         self,
+        name: str,
         total: int,
         outcomes: Callable[[Any], AsyncIterator[Any]],
         summary: Callable[[Sequence[Any]], dict[str, Any]],
     ) -> None:
+        self._name = name
         self._total = total
         self._outcomes = outcomes
         self._summary = summary
@@ -187,8 +199,14 @@ class _Run:
 
         def made() -> dict[str, Any]:
             report = self._summary(found)
-            partial = len(found) < self._total
-            return report | {"model": config.model.name, "partial": partial}
+            about = {
+                "schema": 1,
+                "bench": self._name,
+                "model": config.model.name,
+                "settings": list(given["settings"]),
+                "partial": len(found) < self._total,
+            }
+            return report | about
 
         found: list[Any] = []
         service = _service(config, given)

@@ -9,6 +9,8 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from codekv.lab import controls
 from codekv.lab.attention import important_heads
 from codekv.lab.calibrate import LIMIT, PAIRS, allocate
@@ -200,7 +202,7 @@ def _disk(lab: Laboratory) -> dict[str, Any]:
             )
     encode_tok_s, decode_tok_s = lab.speed(ClassCodec(BALANCED))
     speed = {"encode_tok_s": encode_tok_s, "decode_tok_s": decode_tok_s}
-    return {"disk": rows, "speed": speed}
+    return {"disk": rows, "speed": speed, "threads": torch.get_num_threads()}
 
 
 _MEASURES: dict[str, Callable[[Laboratory], dict[str, Any]]] = {

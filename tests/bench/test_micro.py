@@ -44,7 +44,8 @@ def test_protocol_measurement_becomes_a_section_of_the_page(
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
 
     assert report == json.loads(path.read_text())
-    assert set(page.ROWS) == set(report) - {"bench", "schema", "host", "starts"}
+    about = {"bench", "schema", "host", "starts"}
+    assert set(page.PARTS["protocol"].rows) == set(report) - about
     assert report["flood_answers"] == 30
     assert report["flood_generations"] <= 2
     assert report["starts"] == 5
@@ -52,5 +53,5 @@ def test_protocol_measurement_becomes_a_section_of_the_page(
     kept = markdown.keep(path, "whatever", tmp_path / "results")
     text = markdown.page(markdown.kept(kept.parent))
     assert text.count("## ") == markdown.HEAD.count("## ") + 1
-    assert f"## {page.TITLE}" in text
+    assert f"## {page.PARTS['protocol'].title}" in text
     assert "| generations that they cost |" in text

@@ -1,0 +1,43 @@
+"""The prefix index's times as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bench.svg import Canvas, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WIDTH, HEIGHT = 560, 300
+LEFT, RIGHT, TOP, BOTTOM = 50, 470, 30, 250
+
+STYLE = """<style>
+text { font: 12px sans-serif; fill: #555 } .mid { text-anchor: middle }
+.end { text-anchor: end } .grid { stroke: #ddd } path { fill: none; stroke-width: 2 }
+.name { stroke: #888; fill: none } .match { stroke: #2463b0 }
+.content { stroke: #1b8a5a } .insert { stroke: #c2570c }
+</style>"""
+
+LINES = {"name_us": "name", "match_us": "match", "content_us": "content"} | {
+    "insert_us": "insert"
+}
+
+
+def draw(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Microseconds per block against stored functions, as a file's text."""
+    sizes = [row["functions"] for row in rows]
+    most = max(row[name] for row in rows for name in LINES)
+    across = Scale(min(sizes), max(sizes), LEFT, RIGHT, log=True)
+    up = Scale(0, most * 1.1, BOTTOM, TOP)
+    canvas = Canvas(WIDTH, HEIGHT, "Time per block against stored functions")
+    canvas.axis_x(across, TOP, BOTTOM, "functions stored")
+    canvas.axis_y(up, LEFT, RIGHT, "µs per block")
+    for name, kind in LINES.items():
+        points = [(across(row["functions"]), up(row[name])) for row in rows]
+        canvas.path(points, kind)
+        canvas.text((RIGHT + 8, points[-1][1] + 4), kind)
+    drawing = canvas.render()
+    opened = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    head, _, rest = opened.partition(">")
+    return f"{head}>{STYLE}{rest}\n"
