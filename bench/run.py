@@ -75,7 +75,7 @@ class Options:
             return 0
         if self.quick:
             return 2 if name == "type-line" else 1
-        return 20 if name == "type-line" else 3
+        return 12 if name == "type-line" else 3
 
 
 @dataclass(frozen=True, slots=True)
