@@ -48,11 +48,13 @@ def load_pipeline(
     from codekv.completion.document import Documents
     from codekv.completion.pipeline import Pipeline
     from codekv.engine.engine import Engine
+    from codekv.engine.speed import measured
     from codekv.structure.parser import Parser
 
     kvcache = config.kvcache
     store = open_store(runtime.spec, config, resolved.folder)
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, kvcache)
+    engine.speed = yield from measured(runtime)
     documents = Documents(tokenizer, Parser(), kvcache.chunk_size)
     pipeline = Pipeline(engine, tokenizer, documents, config)
     if workspace is not None:

@@ -6,9 +6,15 @@ top comes a price per token. Told apart, short prefills do not make long ones lo
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from codekv.engine.extend import CHUNK, FEW
+
+if TYPE_CHECKING:
+    from codekv.model.runtime import Runtime
+    from codekv.steps import Steps
 
 RATE = 0.3
 """Weight of the newest prefill in the moving averages."""
@@ -51,6 +57,23 @@ class Speed:
             for steps, most in ((1, LONGEST), (2, LONGEST + CHUNK))
         )
         return full * CHUNK + max(int(one), int(two), 0)
+
+
+def measured(runtime: Runtime) -> Steps[Speed]:
+    """Time a step and a chunk, so that the first answer is planned with true prices.
+
+    The first of them also gets kernels and memory ready, which no user should wait for.
+    """
+    kv = runtime.new_kv(CHUNK + 1)
+    tokens = [1] * CHUNK
+    times = {}
+    for size in (CHUNK, 1, CHUNK, 1):
+        started = time.perf_counter()
+        runtime.forward(kv, tokens[:size], 0, "last")
+        times[size] = (time.perf_counter() - started) * 1e3
+        yield
+    token = (times[CHUNK] - times[1]) / (CHUNK - 1)
+    return Speed(max(times[1] - token, LEAST_MS), max(token, LEAST_MS))
 
 
 def _num_steps(num_tokens: int) -> int:

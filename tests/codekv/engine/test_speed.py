@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codekv.engine.extend import CHUNK
-from codekv.engine.speed import Speed
+from codekv.engine.speed import Speed, measured
+from codekv.steps import finish
+from codekv.testing.model import TinyRuntime
 
 
 def taught(step_ms: float, token_ms: float, sizes: list[int]) -> Speed:
@@ -40,3 +42,12 @@ def test_no_measurement_makes_prices_vanish(noted) -> None:
 
     assert speed.step_ms > 0
     assert speed.ms_per_token > 0
+
+
+def test_a_model_is_timed_and_left_as_it_was():
+    runtime = TinyRuntime()
+    speed = finish(measured(runtime))
+
+    assert speed.step_ms > 0
+    assert speed.ms_per_token > 0
+    assert speed.ms_for(2 * CHUNK) > speed.ms_for(1)
