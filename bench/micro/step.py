@@ -41,8 +41,7 @@ MAX_SECONDS = 6.0
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure everything and print."""
-    names = [{"name": name} for name in arguments[1:]]
-    config = ModelConfig(**names[0]) if names else ModelConfig()
+    config = ModelConfig(name=arguments[1]) if len(arguments) > 1 else ModelConfig()
     folder = resolve_model(config, pull=False).folder
     begin = time.perf_counter()
     runtime = load_runtime(folder, config)

@@ -39,6 +39,19 @@ def test_repairs_less_before_it_drops_context(missing, haste) -> None:
     assert (made.limits, made.task.haste) == (FULL, haste)
 
 
+def test_leaves_out_what_is_far_above_if_that_alone_is_lacking() -> None:
+    asked = []
+
+    def num_missing(task: Task) -> tuple[int, ...]:
+        asked.append(task)
+        return (900, 900, 900) if len(asked) < 3 else (120, 110, 100)
+
+    made = richest(make, num_missing, FULL, 100)
+
+    assert made.limits.prefix == FULL.prefix // 2
+    assert (made.limits.suffix, made.task.haste) == (FULL.suffix, 2)
+
+
 def test_drops_context_when_no_haste_helps() -> None:
     made = richest(make, lambda _: (900, 400, 151), FULL, 100)
 
