@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.compare import load, read
 from bench.micro.picture import draw
+from bench.pipes import pipe_table
 from bench.sections import TRACES, kind_of, sections, without_rows
 from bench.table import (
     baselines_by_trace,
@@ -219,14 +220,8 @@ def _divergence(report: Mapping[str, Any]) -> str:
 
 
 def _by_trace(title: str, names: list[str], rows: Rows) -> str:
-    lines = [
-        title,
-        "",
-        f"| trace | {' | '.join(names)} |",
-        "| --- |" + " ---: |" * len(names),
-        *(f"| {trace} | {' | '.join(cells)} |" for trace, cells in rows),
-    ]
-    return "\n".join(lines) + "\n"
+    table = pipe_table(("trace", *names), [(trace, *cells) for trace, cells in rows])
+    return f"{title}\n\n{table}"
 
 
 def _row(name: str, target: str, row: Mapping[str, Any]) -> str:

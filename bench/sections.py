@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bench.micro import page
+from bench.pipes import pipe_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +90,7 @@ def _infilling(reports: Sequence[Report]) -> Iterable[str]:
     yield f"{_INFILLING}\n"
     names = ("exact_match", "pass_at_1", "does_not_parse", "empty")
     ordered = sorted(reports, key=lambda r: (r["data"], r["model"], r["prompt"]))
-    yield _table(
+    yield pipe_table(
         ("data", "model", "prompt", "mode", "options", "rows", "exact")
         + ("pass@1", "does not parse", "empty", "edit similarity"),
         [
@@ -125,17 +126,17 @@ def _lines(reports: Sequence[Report]) -> Iterable[str]:
         for report in reports
     ]
     head = ("model", "options", "rows", "exact", "edit similarity", "indentation")
-    yield _table((*head, "parses", "empty", "p50 ms"), rows, num_words=2)
+    yield pipe_table((*head, "parses", "empty", "p50 ms"), rows, num_words=2)
 
 
 def _faults(reports: Sequence[Report]) -> Iterable[str]:
     for report in reports:
         rows = report["rows"]
         yield f"{_FAULTS} {rows} places, {report['offered']} answers.\n"
-        yield _table(
+        yield pipe_table(
             ("fault", "times"), [(k, str(v)) for k, v in report["faults"].items()]
         )
-        yield _table(
+        yield pipe_table(
             ("filter", "answers changed", "share"),
             [(k, str(v), f"{v / rows:.1%}") for k, v in report["filters"].items()],
         )
@@ -179,13 +180,4 @@ def _columns(
         return [form.format(row[key]) if key in row else "" for key, _, form in known]
 
     head = (first, *(title for _, title, _ in known))
-    return _table(head, [(row["name"], *cells(row)) for row in rows])
-
-
-def _table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], num_words: int = 1
-) -> str:
-    """A table whose first columns are words."""
-    rule = ["---"] * num_words + ["---:"] * (len(head) - num_words)
-    lines = [head, rule, *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+    return pipe_table(head, [(row["name"], *cells(row)) for row in rows])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench.pipes import pipe_table
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +134,12 @@ def section(report: Mapping[str, Any]) -> str:
             "",
         ]
     if part.rows is not None:
-        lines += ["| what | value |", "| --- | ---: |"]
-        lines += [
-            f"| {words} | {_value(name, report[name])} |"
-            for name, words in part.rows.items()
-        ]
+        words = [(text, _value(key, report[key])) for key, text in part.rows.items()]
+        lines.append(pipe_table(("what", "value"), words))
     if part.columns is not None:
-        lines += _table(part.columns, report["rows"])
-    return "\n".join(lines) + "\n"
-
-
-def _table(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [
-        f"| {' | '.join(columns.values())} |",
-        "|" + " ---: |" * len(columns),
-        *(f"| {' | '.join(_plain(row[name]) for name in columns)} |" for row in rows),
-    ]
+        cells = [[_plain(row[key]) for key in part.columns] for row in report["rows"]]
+        lines.append(pipe_table([*part.columns.values()], cells, num_words=0))
+    return "\n".join(lines)
 
 
 def _plain(value: float | str) -> str:

@@ -19,22 +19,20 @@ text { font: 12px sans-serif; fill: #555 } .mid { text-anchor: middle }
 .content { stroke: #1b8a5a } .insert { stroke: #c2570c }
 </style>"""
 
-LINES = {"name_us": "name", "match_us": "match", "content_us": "content"} | {
-    "insert_us": "insert"
-}
+KINDS = ("name", "match", "content", "insert")
 
 
 def draw(rows: Sequence[Mapping[str, Any]]) -> str:
     """Microseconds per block against stored functions, as a file's text."""
     sizes = [row["functions"] for row in rows]
-    most = max(row[name] for row in rows for name in LINES)
+    most = max(row[f"{kind}_us"] for row in rows for kind in KINDS)
     across = Scale(min(sizes), max(sizes), LEFT, RIGHT, log=True)
     up = Scale(0, most * 1.1, BOTTOM, TOP)
     canvas = Canvas(WIDTH, HEIGHT, "Time per block against stored functions")
     canvas.axis_x(across, TOP, BOTTOM, "functions stored")
     canvas.axis_y(up, LEFT, RIGHT, "µs per block")
-    for name, kind in LINES.items():
-        points = [(across(row["functions"]), up(row[name])) for row in rows]
+    for kind in KINDS:
+        points = [(across(row["functions"]), up(row[f"{kind}_us"])) for row in rows]
         canvas.path(points, kind)
         canvas.text((RIGHT + 8, points[-1][1] + 4), kind)
     drawing = canvas.render()

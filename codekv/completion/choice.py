@@ -113,9 +113,9 @@ def again(
 
     Every indentation once more, now to its end, and second choices at that of the text.
     """
-    spaces = starts(context)
-    if not spaces or not breaks(context, first):
+    if not breaks(context, first):
         return ()
+    spaces = starts(context)
     text = first.text.encode()
     chosen = text[: len(text) - len(text.lstrip(b" \t"))]
     found = [_start(space, need, tokenizer) for space in spaces]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
+from codekv.completion.choice import starts
 from codekv.completion.drafts import Drafts
 from codekv.completion.offer import Offer
 from codekv.completion.planner import richest
@@ -131,9 +132,9 @@ class Pipeline:
 
         Where a line may be indented in several ways, they race.
         """
-        starts = self._starts(offer)
-        if starts:
-            outcome = yield from self.engine.race(task, starts, offer.best, out)
+        racing = self._starts(offer)
+        if racing:
+            outcome = yield from self.engine.race(task, racing, offer.best, out)
         else:
             outcome = yield from self.engine.answer(task, out)
         spent_ms = (time.perf_counter() - submitted) * 1e3
@@ -141,8 +142,10 @@ class Pipeline:
         is_late = 2 * spent_ms > self.config.completion.latency_budget_ms
         if is_late or not self.config.completion.syntax_choice:
             return outcome
-        need = offer.prepared.prompt.need
-        more = self._maker.again(offer.context(), need, offer.trimmed(out))
+        context, need = offer.context(), offer.prepared.prompt.need
+        if not starts(context):
+            return outcome
+        more = self._maker.again(context, need, offer.trimmed(out))
         if more:
             others = yield from self.engine.candidates(task, 0, more)
             texts = [out, *(other.decoded for other in others)]

@@ -38,9 +38,14 @@ class Ahead:
 NOTHING_AHEAD = Ahead()
 
 
+def longest(chunk: int = CHUNK) -> int:
+    """Tokens of the longest step: half a chunk is not worth a step of its own."""
+    return chunk + chunk // 2
+
+
 def next_chunk(num_left: int, chunk: int = CHUNK) -> int:
-    """Size of the next step: a rest of half a chunk is not worth a step of its own."""
-    return num_left if num_left <= chunk + chunk // 2 else chunk
+    """Size of the next step of a prefill."""
+    return num_left if num_left <= longest(chunk) else chunk
 
 
 def extend(

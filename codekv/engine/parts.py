@@ -139,20 +139,19 @@ def find_parts(seq: LiveSequence, wanted: Wanted, reach: Reach) -> list[Part]:
     hits = reach.store.match([refs[piece.start] for piece in lacking])
     stored = [(p, h) for p, h in zip(lacking, hits, strict=True) if h is not None]
     exact = [(p, h) for p, h in stored if h.kind == "chain" and p.is_whole]
-    found = _blocks(exact, [(common, end)], Grade.RESTORED)
+    found = _fill(_blocks(exact, Grade.RESTORED), [(common, end)])
     if reach.move:
         runs = find_runs(tokens, _gaps(found, common, end), reach.sequences)
         live = [_of_run(run) for run in runs]
         trusted = min(FAITHFUL, reach.max_drift)
         found += [part for part in live if part.drift <= trusted]
-        moved = _blocks(stored, _gaps(found, common, end), Grade.MOVED)
+        moved = _fill(_blocks(stored, Grade.MOVED), _gaps(found, common, end))
         known = [piece for piece in pieces if piece.stop <= common]
         known += [piece for piece, _ in stored]
         seen = [replace(part, drift=_unseen(part, known)) for part in moved]
         found += [part for part in seen if part.drift <= reach.max_drift]
-        free = _gaps(found, common, end)
         rest = [part for part in live if trusted < part.drift <= reach.max_drift]
-        found += [cut for part in rest for gap in free if (cut := _clip(part, gap))]
+        found += _fill(rest, _gaps(found, common, end))
     return sorted(found, key=lambda part: part.start)
 
 
@@ -203,20 +202,17 @@ def _gaps(parts: Iterable[Part], start: int, stop: int) -> list[Gap]:
     return [*found, (start, stop)] if start < stop else found
 
 
-def _blocks(
-    stored: Iterable[tuple[Piece, Hit]], gaps: Iterable[Gap], grade: Grade
-) -> list[Part]:
-    """Stored blocks, cut to the gaps they can fill."""
-    gaps = list(gaps)
-    found = []
-    for piece, hit in stored:
-        for start, stop in gaps:
-            lo, hi = max(start, piece.start), min(stop, piece.stop)
-            if lo < hi:
-                by = lo - piece.start
-                origin, place = piece.lo + by, piece.place + by
-                found.append(Part(lo, hi, hit, origin, grade, "document", place))
-    return found
+def _blocks(stored: Iterable[tuple[Piece, Hit]], grade: Grade) -> list[Part]:
+    """Stored blocks where the prompt has them."""
+    return [
+        Part(p.start, p.stop, hit, p.lo, grade, "document", p.place)
+        for p, hit in stored
+    ]
+
+
+def _fill(parts: Iterable[Part], gaps: Sequence[Gap]) -> list[Part]:
+    """What of some parts lies in gaps."""
+    return [cut for part in parts for gap in gaps if (cut := _clip(part, gap))]
 
 
 def _clip(part: Part, gap: Gap) -> Part | None:

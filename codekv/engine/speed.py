@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.extend import CHUNK, FEW
+from codekv.engine.extend import CHUNK, FEW, longest
 
 if TYPE_CHECKING:
     from codekv.model.runtime import Runtime
@@ -24,8 +24,7 @@ TELLS = 32
 
 LEAST_MS = 0.001
 
-LONGEST = CHUNK + CHUNK // 2
-"""Tokens of the longest step, see `extend.next_chunk`."""
+LONGEST = longest()
 
 
 @dataclass(slots=True)

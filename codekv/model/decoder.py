@@ -68,13 +68,18 @@ class Decoder:
         logits: Logits = "last",
     ) -> Tensor | None:
         """Compute tokens at slots [start, start + n); see `Runtime`."""
-        return finish(self.forward_in_steps(kv, tokens, start, logits))
+        return finish(self._forward(kv, tokens, start, logits))
 
     @torch.inference_mode()
     def forward_in_steps(
         self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
     ) -> Steps[Tensor | None]:
         """The same, set aside after every layer; see `Runtime`."""
+        return (yield from self._forward(kv, tokens, start, logits))
+
+    def _forward(
+        self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits
+    ) -> Steps[Tensor | None]:
         stop = start + len(tokens)
         turns_T1C = self._turns(stop)[start:stop]
         attention = causal(self._arch, start, stop, (self._kv_dtype, self._device))
