@@ -168,6 +168,13 @@ def _indentation(text: bytes, context: TrimContext) -> bytes:
     return fit(context.tree, context.plan, text)
 
 
+def _line_below(text: bytes, context: TrimContext) -> bytes:
+    """Not the line below, which a line may have become by fitting."""
+    checker = StopChecker(context.tree, context.plan, context.max_lines)
+    # Without its end the last line is not compared.
+    return text[: checker.below_again(text + b"\n")]
+
+
 def _trailing_space(text: bytes, context: TrimContext) -> bytes:
     return text if context.keeps_rest else text.rstrip()
 
@@ -207,6 +214,7 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "half-line": _half_line,
     "repeats-rest": _rest_again,
     "indentation": _indentation,
+    "line-below": _line_below,
     "extra-closers": extra_closers,
     "missing-closers": missing_closers,
     "trailing-space": _trailing_space,

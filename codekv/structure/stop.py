@@ -56,7 +56,7 @@ class StopChecker:
             self._block_end(text)
             if self._plan.shape is Shape.BLOCK
             else self._statement_end(text),
-            self._below_again(text),
+            self.below_again(text),
             repetition(text),
         ]
         known = [end for end in ends if end is not None]
@@ -71,8 +71,10 @@ class StopChecker:
     def _statement_end(self, text: bytes) -> int | None:
         plan = self._plan
         body = len(text) - len(text.lstrip())
+        if text.count(b"\n", 0, body) > _MAX_BLANK_LINES:
+            return 0
         if is_blank(text):
-            return 0 if text.count(b"\n") > _MAX_BLANK_LINES else None
+            return None
         least = max(plan.wanted, min(plan.line_depth, len(plan.base)))
         at, lines = text.find(b"\n", body), 1
         while at >= 0:
@@ -157,8 +159,8 @@ class StopChecker:
             return before
         return found.end() if end >= 0 else None
 
-    def _below_again(self, text: bytes) -> int | None:
-        """The end of the text before a line that repeats the line below."""
+    def below_again(self, text: bytes) -> int | None:
+        """The end of the text before a line that repeats the line below, if any."""
         below = self._plan.below.rstrip()
         if not below.strip(_TRIVIAL) or below not in self._typed + text:
             return None

@@ -67,6 +67,7 @@ F = "def f():\n"
         ("x = a\n|\nreturn z\n", "y = b\nreturn z\n", "x = a\ny = b\nreturn z\n"),
         ("x = a\n|\nreturn z\n", "return z\n", "x = a\n\nreturn z\n"),
         (F + "    |\n    return z\n", "return z\n", F + "    \n    return z\n"),
+        (F + "    |\n    return z\n", "    return z\n", F + "    \n    return z\n"),
         # A line may be like an earlier one.
         ("a.append(1)\n|\nb()\n", "a.append(1)\n", "a.append(1)\na.append(1)\nb()\n"),
         # Nothing but closers, white space, or what is there.

@@ -111,6 +111,11 @@ def test_repetition(text, expected):
     assert (None if end is None else text[:end]) == expected
 
 
+@pytest.mark.parametrize("text", [b"\n" * 4, b"\n" * 4 + b"a", b"\n" * 4 + b"a\n"])
+def test_nothing_follows_many_blank_lines(text):
+    assert checker_at("def f():\n    |", "javascript").end(text) == 0
+
+
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_a_text_once_complete_stays_complete(data):
