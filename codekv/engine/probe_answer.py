@@ -6,6 +6,7 @@ Runs on the engine's thread and takes seconds: the whole prompt is computed twic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from codekv.engine.engine import Engine
     from codekv.engine.sequence import LiveSequence
 
-CHUNKS = (64, 48)
-"""Two ways to cut the same prompt: what differs between them is the runtime's noise."""
+CUTS = ((64, 0), (48, 16))
+"""Two ways to cut the same prompt, and how many tokens at its end are computed one by
+one, as typing does it: what differs between them is the runtime's noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Drift:
         num_tokens: The prompt's length.
         num_inexact: Slots from the first one on that is not exact.
         kl: Divergence of the fresh distribution from the reused one, in nats.
-        noise: The same between two fresh ones, cut into other chunks.
+        noise: The same between two fresh ones, cut in two ways.
         same_top: Whether the likeliest token is the same.
     """
 
@@ -54,7 +56,7 @@ class AnswerProbe:
             return None
         tokens, seq = found
         if tokens != self._tokens:
-            self._fresh = tuple(_compute(engine, tokens, chunk) for chunk in CHUNKS)
+            self._fresh = tuple(_compute(engine, tokens, *cut) for cut in CUTS)
             self._tokens = tokens
         reused = seq.logits[len(tokens) - 1]
         fresh, other = self._fresh
@@ -75,12 +77,14 @@ def _last(engine: Engine) -> tuple[list[int], LiveSequence] | None:
     return None
 
 
-def _compute(engine: Engine, tokens: list[int], chunk: int) -> Tensor:
+def _compute(engine: Engine, tokens: list[int], chunk: int, single: int) -> Tensor:
     runtime = engine.runtime
     kv = runtime.new_kv(len(tokens))
     row: Tensor | None = None
-    for start in range(0, len(tokens), chunk):
-        row = runtime.forward(kv, tokens[start : start + chunk], start, "last")
+    last = max(len(tokens) - single, 0)
+    starts = [*range(0, last, chunk), *range(last, len(tokens)), len(tokens)]
+    for start, stop in pairwise(starts):
+        row = runtime.forward(kv, tokens[start:stop], start, "last")
     assert row is not None
     return row[-1]
 
