@@ -56,9 +56,12 @@ class DivergenceTarget(ServiceTarget):
             kl=now.kl,
             noise=now.noise,
             same_top=now.same_top,
+            same_text=now.same_text,
+            noise_text=now.noise_text,
             idle_inexact=later.num_inexact,
             idle_kl=later.kl,
             idle_same_top=later.same_top,
+            idle_same_text=later.same_text,
         )
 
 
@@ -90,9 +93,14 @@ def summary(samples: Sequence[Sample]) -> dict[str, Any] | None:
         "kl_max": round(max(seen.kl for seen in found), 6),
         "kl_noise": round(sum(seen.noise for seen in found) / count, 6),
         "same_top": round(sum(seen.same_top for seen in found) / count, 4),
+        "same_text": round(sum(seen.same_text for seen in found) / count, 4),
+        "noise_text": round(sum(seen.noise_text for seen in found) / count, 4),
         "after_idle_inexact": sum(seen.idle_inexact > 0 for seen in found),
         "after_idle_kl": round(sum(seen.idle_kl for seen in found) / count, 6),
         "after_idle_same_top": round(
             sum(seen.idle_same_top for seen in found) / count, 4
+        ),
+        "after_idle_same_text": round(
+            sum(seen.idle_same_text for seen in found) / count, 4
         ),
     }

@@ -213,8 +213,9 @@ def _divergence(report: Mapping[str, Any]) -> str:
     title = (
         "Answers compared with fresh runs of the same prompt: divergence (KL, nats) of "
         "the next-token distribution at the prompt's end, beside the runtime's own "
-        "noise (the same prompt computed in other chunks), and again once idle work "
-        "was done; *inexact* are answers that used restored or moved slots."
+        "noise (the same prompt computed in other steps), and again once idle work "
+        "was done; *inexact* are answers that used restored or moved slots. *same "
+        "text* compares 12 greedy tokens, and *noise's* those of two fresh runs."
     )
     return f"\n{_by_trace(title, names, rows)}" if rows else ""
 

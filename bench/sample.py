@@ -25,8 +25,10 @@ class Divergence:
     Attributes:
         inexact: Prompt slots from the first one on that was not exact.
         kl: In nats.
-        noise: The same between two fresh runs in other chunks.
+        noise: The same between two fresh runs in other steps.
         same_top: Whether the likeliest token was the same.
+        same_text: Whether a line's worth of greedy tokens was.
+        noise_text: Whether it was between the two fresh runs.
         idle_inexact: As `inexact`, once idle work was done; so are the others.
     """
 
@@ -34,9 +36,12 @@ class Divergence:
     kl: float
     noise: float
     same_top: bool
+    same_text: bool
+    noise_text: bool
     idle_inexact: int
     idle_kl: float
     idle_same_top: bool
+    idle_same_text: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,18 +114,25 @@ def share_rows(report: Mapping[str, Any]) -> tuple[list[str], Rows]:
 def divergence_rows(report: Mapping[str, Any]) -> tuple[list[str], Rows]:
     """Headings; per trace, how far its answers were from fresh ones, if compared."""
     names = ["asks", "inexact", "KL", "KL max", "noise", "same top", "same text"]
-    names += ["KL after idle", "same top after idle"]
+    names += ["noise's", "KL after idle", "top after idle", "text after idle"]
     lines = []
     for row in report["traces"]:
         seen = row.get("divergence")
         if seen:
             cells = [str(seen["asks"]), str(seen["inexact"])]
             cells += [f"{seen[key]:.4f}" for key in ("kl_mean", "kl_max", "kl_noise")]
-            cells += [f"{seen['same_top']:.0%}", same(row)]
+            now = ("same_top", "same_text", "noise_text")
+            cells += [_percent(seen.get(key)) for key in now]
             cells += [f"{seen['after_idle_kl']:.4f}"]
-            cells += [f"{seen['after_idle_same_top']:.0%}"]
+            later = ("after_idle_same_top", "after_idle_same_text")
+            cells += [_percent(seen.get(key)) for key in later]
             lines.append((row["name"], cells))
     return names, lines
+
+
+def _percent(share: float | None) -> str:
+    """A share; blank in reports from before it was measured."""
+    return "" if share is None else f"{share:.0%}"
 
 
 def _share(share: Mapping[str, float] | None) -> str:

@@ -9,27 +9,36 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from codekv.engine.sequence import LiveSequence
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from codekv.engine.engine import Engine
-    from codekv.engine.sequence import LiveSequence
+    from codekv.model.runtime import Runtime
 
 CUTS = ((64, 0), (48, 16))
 """Two ways to cut the same prompt, and how many tokens at its end are computed one by
 one, as typing does it: what differs between them is the runtime's noise."""
 
+TEXT_TOKENS = 12
+"""Greedy tokens that are compared: about a line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The next-token distribution at a prompt's end, reused against fresh.
+    """What the model says at a prompt's end, reused against fresh.
 
     Attributes:
         num_tokens: The prompt's length.
         num_inexact: Slots from the first one on that is not exact.
-        kl: Divergence of the fresh distribution from the reused one, in nats.
+        kl: Divergence of the fresh next-token distribution from the reused one, nats.
         noise: The same between two fresh ones, cut in two ways.
         same_top: Whether the likeliest token is the same.
+        same_text: Whether the greedy text is the same.
+        noise_text: Whether it is between the two fresh ones.
     """
 
     num_tokens: int
@@ -37,6 +46,16 @@ class Drift:
     kl: float
     noise: float
     same_top: bool
+    same_text: bool
+    noise_text: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """What the model says after a prompt: logits [V], and greedy tokens."""
+
+    row: Tensor
+    text: tuple[int, ...]
 
 
 class AnswerProbe:
@@ -47,7 +66,7 @@ class AnswerProbe:
 
     def __init__(self) -> None:
         self._tokens: list[int] = []
-        self._fresh: tuple[Tensor, ...] = ()
+        self._fresh: tuple[_Said, ...] = ()
 
     def look(self, engine: Engine) -> Drift | None:
         """Compare what the engine holds now; None if it holds no answered prompt."""
@@ -55,17 +74,22 @@ class AnswerProbe:
         if found is None:
             return None
         tokens, seq = found
+        runtime = engine.runtime
         if tokens != self._tokens:
-            self._fresh = tuple(_compute(engine, tokens, *cut) for cut in CUTS)
+            self._fresh = tuple(_compute(runtime, tokens, *cut) for cut in CUTS)
             self._tokens = tokens
-        reused = seq.logits[len(tokens) - 1]
+        copy = LiveSequence(runtime.new_kv(len(tokens) + TEXT_TOKENS))
+        copy.copy_prefix(seq, len(tokens))
+        reused = _go_on(runtime, copy, seq.logits[len(tokens) - 1])
         fresh, other = self._fresh
         return Drift(
             num_tokens=len(tokens),
             num_inexact=len(tokens) - min(seq.num_exact, len(tokens)),
-            kl=_divergence(fresh, reused),
-            noise=_divergence(fresh, other),
-            same_top=int(fresh.argmax()) == int(reused.argmax()),
+            kl=_divergence(fresh.row, reused.row),
+            noise=_divergence(fresh.row, other.row),
+            same_top=fresh.text[0] == reused.text[0],
+            same_text=fresh.text == reused.text,
+            noise_text=fresh.text == other.text,
         )
 
 
@@ -77,16 +101,27 @@ def _last(engine: Engine) -> tuple[list[int], LiveSequence] | None:
     return None
 
 
-def _compute(engine: Engine, tokens: list[int], chunk: int, single: int) -> Tensor:
-    runtime = engine.runtime
-    kv = runtime.new_kv(len(tokens))
+def _compute(runtime: Runtime, tokens: Sequence[int], chunk: int, single: int) -> _Said:
+    seq = LiveSequence(runtime.new_kv(len(tokens) + TEXT_TOKENS))
     row: Tensor | None = None
     last = max(len(tokens) - single, 0)
     starts = [*range(0, last, chunk), *range(last, len(tokens)), len(tokens)]
     for start, stop in pairwise(starts):
-        row = runtime.forward(kv, tokens[start:stop], start, "last")
+        row = runtime.forward(seq.kv, tokens[start:stop], start, "last")
+        seq.append(tokens[start:stop])
     assert row is not None
-    return row[-1]
+    return _go_on(runtime, seq, row[-1])
+
+
+def _go_on(runtime: Runtime, seq: LiveSequence, row: Tensor) -> _Said:
+    """Decode greedily behind a sequence, which is changed."""
+    text = [int(row.argmax())]
+    while len(text) < TEXT_TOKENS:
+        rows = runtime.forward(seq.kv, text[-1:], len(seq), "last")
+        assert rows is not None
+        seq.append(text[-1:])
+        text.append(int(rows[-1].argmax()))
+    return _Said(row, tuple(text))
 
 
 def _divergence(fresh: Tensor, other: Tensor) -> float:

@@ -88,7 +88,7 @@ async def test_exact_answers_do_not_differ(make):
     found = summary(await compared(make, "type-line", 2))
     assert found["inexact"] == 0
     assert found["kl_max"] == pytest.approx(0.0, abs=1e-6)
-    assert found["same_top"] == 1.0
+    assert found["same_top"] == found["same_text"] == found["noise_text"] == 1.0
 
 
 async def test_comparisons_are_in_the_report_and_in_the_journal(make, tmp_path):
@@ -108,7 +108,7 @@ async def test_comparisons_are_in_the_report_and_in_the_journal(make, tmp_path):
         assert [trace for trace, _ in rows] == ["jump"]
 
 
-SEEN = Divergence(5, 0.25, 0.125, False, 0, 0.0, True)
+SEEN = Divergence(5, 0.25, 0.125, False, False, True, 0, 0.0, True, True)
 
 
 async def test_answers_that_idle_work_repaired_before_the_look_are_left_out(make):
@@ -120,5 +120,6 @@ async def test_answers_that_idle_work_repaired_before_the_look_are_left_out(make
     assert found["asks"] == 1
     assert found["kl_mean"] == 0.25
     assert found["kl_noise"] == 0.125
-    assert found["same_top"] == 0.0
+    assert found["same_top"] == found["same_text"] == 0.0
+    assert found["noise_text"] == 1.0
     assert summary([late]) is None
