@@ -48,6 +48,20 @@ PARTS = {
             "rss_mb": "memory after loading",
         },
     ),
+    "candidates": Part(
+        "Several answers beside one",
+        "Asked by hand at places in the sample files, behind a context that is held: "
+        "one answer, which may guess and check several of its tokens in a step, and "
+        "three different ones, decoded side by side. Medians of the whole time.",
+        rows={
+            "places": "places",
+            "texts": "different answers per place",
+            "one_ms": "one answer",
+            "several_ms": "three answers",
+            "ratio": "three over one, per place",
+            "ratio_p90": "the same, 90th percentile",
+        },
+    ),
     "weights": Part(
         "8 or 4 bits per weight",
         "The matrix products of one step with the model's sizes, int8 as used here and "

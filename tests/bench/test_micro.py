@@ -3,7 +3,8 @@ import json
 import pytest
 
 from bench import markdown
-from bench.micro import index, page, protocol, store
+from bench.micro import candidates, index, page, protocol, store
+from codekv.testing.tiny import load_tiny
 
 
 def test_index_measurement_ends_with_json(monkeypatch, capsys):
@@ -29,6 +30,20 @@ def test_store_measurement_ends_with_json(monkeypatch, capsys):
     assert sizes["fp32"] == pytest.approx(2 * 2 * 8 * 4)
     assert {"fp16", "int8"} < sizes.keys()
     assert report["open"]["files"] == 5
+
+
+def test_candidates_measurement_ends_with_json(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("CODEKV_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("codekv.completion.load.load_pipeline", load_tiny)
+    monkeypatch.setattr(candidates, "NUM_PLACES", 6)
+
+    candidates.main()
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    assert page.PARTS["candidates"].rows.keys() <= report.keys()
+    assert 0 < report["places"] <= 6
+    assert 1 <= report["texts"] <= candidates.NUM_CANDIDATES
+    assert 0 < report["ratio"] <= report["ratio_p90"]
 
 
 @pytest.mark.e2e
