@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -129,6 +129,21 @@ class Portable:
         """See Product."""
         rows_TK = (x_TK * inverse_T1).mul_(127.0).round_().nan_to_num_()
         return torch._weight_int8pack_mm(rows_TK, self._rows_NK, self._scale_N)
+
+
+class Stacked:
+    """A product with a tall matrix in parts of fewer rows.
+
+    Packing a tall matrix takes much longer than packing its parts, which can be packed
+    side by side besides.
+    """
+
+    def __init__(self, parts: Sequence[Product]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, x_TK: Tensor, inverse_T1: Tensor) -> Tensor:
+        """See Product."""
+        return torch.cat([part(x_TK, inverse_T1) for part in self._parts], -1)
 
 
 KERNELS: dict[str, Callable[[Tensor, Tensor], Product]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,7 +19,7 @@ from codekv.errors import ModelFormatError
 from codekv.model import architecture
 from codekv.model.decoder import Decoder, Ends
 from codekv.model.int8 import WEIGHTS_FILE, int8_tensors, open_int8, write_int8
-from codekv.model.kernels import choose
+from codekv.model.kernels import Stacked, choose
 from codekv.model.layers import (
     MATRICES,
     Dense,
@@ -33,6 +34,7 @@ from codekv.model.weights import WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
     from pathlib import Path
     from typing import TypeAlias
 
@@ -40,12 +42,16 @@ if TYPE_CHECKING:
 
     from codekv.config import ModelConfig
     from codekv.model.architecture import Architecture
+    from codekv.model.kernels import Choice, Product
     from codekv.model.runtime import Runtime
 
     _Parts: TypeAlias = tuple[list[Layer[Linear, Norm]], Norm, Callable[[], Linear]]
 
 KERNELS_FILE = "kernels.json"
 """In the data folder: which int8 kernel was measured best on this processor."""
+
+HEAD_ROWS = 40_000
+"""Rows of the head that are packed at once."""
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -198,9 +204,27 @@ def _load_int8(folder: Path, weights: WeightsFile, arch: Architecture) -> _Parts
     pool = ThreadPoolExecutor(max(2, torch.get_num_threads()), "codekv-pack")
     layers = pool.map(layer, range(arch.num_layers))
     # The head is needed last, at the end of the first prompt: nobody waits for it here.
-    head = pool.submit(matrix, "head")
+    head = _pack_head(pool, choice, read)
     pool.shutdown(wait=False)
-    return list(layers), Norm(read("norm"), arch.norm_eps), head.result
+    return list(layers), Norm(read("norm"), arch.norm_eps), head
+
+
+def _pack_head(
+    pool: Executor, choice: Choice, read: Callable[[str], Tensor]
+) -> Callable[[], Linear]:
+    rows, scale = pool.submit(read, "head.rows"), read("head.scale")
+
+    def pack(start: int) -> Product:
+        stop = start + HEAD_ROWS
+        return choice.pack(rows.result()[start:stop], scale[start:stop])
+
+    parts = [pool.submit(pack, start) for start in range(0, len(scale), HEAD_ROWS)]
+
+    @cache
+    def head() -> Linear:
+        return Int8Linear(Stacked([part.result() for part in parts]), None)
+
+    return head
 
 
 def _int8_reader(

@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codekv.model import kernels
-from codekv.model.kernels import KERNELS, Choice, Portable, choose, is_right, measure
+from codekv.model.kernels import (
+    KERNELS,
+    Choice,
+    Portable,
+    Stacked,
+    choose,
+    is_right,
+    measure,
+)
 
 SAME_INTEGERS = 2e-6
 
@@ -135,3 +143,19 @@ def test_an_unwritable_memory_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(kernels, "measure", lambda: (Choice("portable", 8), {}))
     assert choose(tmp_path / "file" / "kernels.json") == Choice("portable", 8)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in KERNELS if is_right(Choice(name, 8))]
+)
+def test_a_matrix_in_parts_gives_the_same_numbers(name):
+    generator = torch.Generator().manual_seed(3)
+    rows = torch.randint(-127, 128, (100, 64), generator=generator).to(torch.int8)
+    scale = torch.rand(100, generator=generator) + 0.5
+    x = torch.randn(3, 64, generator=generator)
+    inverse = x.abs().amax(-1, keepdim=True).reciprocal()
+    choice = Choice(name, 8)
+    parts = [
+        choice.pack(rows[at : at + 32], scale[at : at + 32]) for at in (0, 32, 64, 96)
+    ]
+    assert torch.equal(Stacked(parts)(x, inverse), choice.pack(rows, scale)(x, inverse))
