@@ -108,11 +108,15 @@ class Repair:
     names: bool = False
 
     def in_haste(self, rungs: int) -> Repair:
-        """Less of it: each of at most `MAX_HASTE` rungs down costs less."""
+        """Less of it: each of at most `MAX_HASTE` rungs down costs less.
+
+        Never nothing: where the start of a part is not repaired, the text before it
+        can seem to go on with it, as where it was computed, and the answer copies it.
+        """
         if rungs == 0:
             return self
-        first = self.first // 4 if rungs == 1 else 0
-        return Repair(first, self.last // 2**rungs, names=False)
+        first = self.first if rungs == 1 else self.first // 2
+        return Repair(first, self.last // 4, names=False)
 
 
 MAX_HASTE = 2
