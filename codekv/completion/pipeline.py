@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
-from codekv.completion.choice import starts
 from codekv.completion.drafts import Drafts
 from codekv.completion.offer import Offer
 from codekv.completion.planner import richest
+from codekv.completion.rivals import Rivals
 from codekv.completion.tasks import Prepared, TaskMaker
 from codekv.completion.touched import Definitions
 from codekv.completion.warming import Ahead, blocks_of, far_chains, near_chain
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from codekv.completion.others import OtherFiles
     from codekv.completion.window import Limits
     from codekv.config import Config
-    from codekv.engine.branch import Start
-    from codekv.engine.engine import Engine, Outcome, Task
+    from codekv.engine.engine import Engine, Outcome
     from codekv.engine.prefill import Reuse
     from codekv.steps import Steps
     from codekv.structure.shape import Plan
@@ -62,6 +61,7 @@ class Pipeline:
         fim = tokenizer.fim
         stop_ids = {*engine.runtime.spec.eos_ids, *(fim.stop if fim else ())}
         self._maker = TaskMaker(tokenizer, config, frozenset(stop_ids))
+        self._rivals = Rivals(engine, self._maker)
 
     def reconfigure(self, config: Config) -> None:
         """Take settings that need no new model or store."""
@@ -90,7 +90,7 @@ class Pipeline:
         task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
         offer = self._offer(request, prepared)
         try:
-            outcome = yield from self._best(offer, task, out, submitted)
+            outcome = yield from self._rivals.best(offer, task, out, submitted)
         finally:
             # Also of dropped work: the next keystroke confirms it in one step.
             start = request.cursor_byte - len(prepared.prompt.need)
@@ -125,39 +125,6 @@ class Pipeline:
 
         return check
 
-    def _best(
-        self, offer: Offer, task: Task, out: Decoded, submitted: float
-    ) -> Steps[Outcome]:
-        """The answer, as `out` too; if it breaks the file and there is time, the best.
-
-        Where a line may be indented in several ways, they race.
-        """
-        racing = self._starts(offer)
-        if racing:
-            outcome = yield from self.engine.race(task, racing, offer.best, out)
-        else:
-            outcome = yield from self.engine.answer(task, out)
-        spent_ms = (time.perf_counter() - submitted) * 1e3
-        # More texts take about as long as this one did.
-        is_late = 2 * spent_ms > self.config.completion.latency_budget_ms
-        if is_late or not self.config.completion.syntax_choice:
-            return outcome
-        context, need = offer.context(), offer.prepared.prompt.need
-        if not starts(context):
-            return outcome
-        more = self._maker.again(context, need, offer.trimmed(out))
-        if more:
-            others = yield from self.engine.candidates(task, 0, more)
-            texts = [out, *(other.decoded for other in others)]
-            out.become(texts[offer.best(texts)])
-        return outcome
-
-    def _starts(self, offer: Offer) -> tuple[Start, ...]:
-        """The indentations to choose among, where there is a choice."""
-        if not self.config.completion.syntax_choice:
-            return ()
-        return self._maker.starts(offer.context(), offer.prepared.prompt.need)
-
     def _offer(self, request: Request, prepared: Prepared) -> Offer:
         return Offer(request, prepared, self.config.completion.max_lines)
 
@@ -165,14 +132,7 @@ class Pipeline:
         self, request: Request, prepared: Prepared, submitted: float
     ) -> Steps[Completion]:
         """Answer with several different items."""
-        offer = self._offer(request, prepared)
-        starts = self._starts(offer)
-        outcomes = yield from self.engine.candidates(
-            prepared.task, request.max_items, starts
-        )
-        if starts and outcomes:
-            best = offer.best([outcome.decoded for outcome in outcomes])
-            outcomes.insert(0, outcomes.pop(best))
+        outcomes = yield from self._rivals.several(self._offer(request, prepared))
         found = [self._completion(request, prepared, outcome) for outcome in outcomes]
         different = {c.items[0].text: c.items[0] for c in reversed(found) if c.items}
         first = outcomes[0] if outcomes else None
