@@ -24,7 +24,8 @@ def extra_closers(text: bytes, context: TrimContext) -> bytes:
             continue
         is_new = mark.byte >= len(head)
         if opened and closer(opened[-1]) == mark.text:
-            if is_new and len(opened) == plan.wanted:
+            # Another bracket, opened in place of a closed one, is not the same.
+            if is_new and opened == [*plan.base[: plan.wanted]]:
                 last_drop = mark.byte - len(head)
             opened.pop()
         elif is_new:
@@ -55,7 +56,8 @@ def _closed_again(text: bytes, rest: bytes, context: TrimContext) -> bytes:
     head, grammar = context.head, context.tree.grammar
     after_rest = balance(grammar, head + rest)
     opened = list(balance(grammar, head + text.rstrip()).opened)
-    floor, closed = len(after_rest.opened), b""
+    # With less before it than when it was written, the rest may close too many.
+    floor, closed = max(len(after_rest.opened), context.plan.wanted), b""
     if len(context.plan.base) > floor:
         while len(opened) > floor:
             closed += closer(opened.pop())

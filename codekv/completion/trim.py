@@ -145,6 +145,11 @@ def _rest_again(text: bytes, context: TrimContext) -> bytes:
     return text
 
 
+def _rest_after_closers(text: bytes, context: TrimContext) -> bytes:
+    """Not what follows, which a text may end with once its closers are gone."""
+    return text if is_blank(context.typed) else _rest_again(text, context)
+
+
 def _line_before(text: bytes, context: TrimContext) -> bytes:
     """Put lines of their own before the text that the cursor stands before."""
     typed, below = context.typed, (context.typed + context.rest).rstrip()
@@ -216,6 +221,7 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "indentation": _indentation,
     "line-below": _line_below,
     "extra-closers": extra_closers,
+    "rest-after-closers": _rest_after_closers,
     "missing-closers": missing_closers,
     "trailing-space": _trailing_space,
     "parses": _parses,

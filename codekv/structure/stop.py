@@ -79,10 +79,19 @@ class StopChecker:
         at, lines = text.find(b"\n", body), 1
         while at >= 0:
             is_header = text[:at].rstrip().endswith(b"{") and not self._is_indented
-            if is_header or lines >= self._max_lines or self.depth(text[:at]) <= least:
+            is_whole = self.depth(text[:at]) <= least and not self._leads_on(text[:at])
+            if is_header or lines >= self._max_lines or is_whole:
                 return at
             at, lines = text.find(b"\n", at + 1), lines + 1
         return None
+
+    def _leads_on(self, text: bytes) -> bool:
+        """Whether the last line is a decorator, which says nothing by itself."""
+        *above, line = text.rsplit(b"\n", 1)
+        grammar = self._grammar
+        if grammar is None or not grammar.is_indented or not above:
+            return False
+        return grammar.lines.is_lead(line)
 
     @property
     def _is_indented(self) -> bool:

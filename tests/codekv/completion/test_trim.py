@@ -56,6 +56,13 @@ F = "def f():\n"
         ("def f|):\n", "oo(a, b\n", "def foo(a, b):\n"),
         ("x = {'a': |}\n", "1\n", "x = {'a': 1}\n"),
         ("x = [f(|)]\n", "1)]\n", "x = [f(1)]\n"),
+        ("def f(|self, a):\n", "self):\n", "def f(self, a):\n"),
+        ("def f(|a) -> b: ...\n", "x) -> y[z]: ...\n", "def f(xa) -> b: ...\n"),
+        (
+            "x = [\n    f[1, T|]],\n    2,\n]\n",
+            "[a]],\n",
+            "x = [\n    f[1, T[a]],\n    2,\n]\n",
+        ),
         # Missing at the line's end.
         ("x = f(|\n", "a, 'b')\n", "x = f(a, 'b')\n"),
         # Closed below, so not closed again.

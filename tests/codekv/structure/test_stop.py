@@ -111,6 +111,12 @@ def test_repetition(text, expected):
     assert (None if end is None else text[:end]) == expected
 
 
+def test_a_decorator_is_not_a_statement():
+    checker = checker_at("a = 1|\n", "python")
+    assert checker.end(b"\n\n@b\n") is None
+    assert checker.end(b"\n\n@b\ndef c():\n") == len("\n\n@b\ndef c():")
+
+
 @pytest.mark.parametrize("text", [b"\n" * 4, b"\n" * 4 + b"a", b"\n" * 4 + b"a\n"])
 def test_nothing_follows_many_blank_lines(text):
     assert checker_at("def f():\n    |", "javascript").end(text) == 0
