@@ -3,7 +3,7 @@
 `python -m bench.micro.candidates [out.json [MODEL]]` asks by hand at places in the
 sample files, behind a context that is held already: once for one answer, once for
 three. One answer may guess its own next tokens and check several in a step, as it does
-in an editor; candidates do not.
+in an editor; candidates do not, so one answer is asked for without guesses as well.
 """
 
 from __future__ import annotations
@@ -57,25 +57,31 @@ async def _measure(config: Config) -> dict[str, Any]:
     try:
         await service.ready()
         places = cursors(corpus.load(SAMPLES), KINDS, NUM_PLACES, seed=1)
-        found = [await _both(service, place) for place in places]
+        found = [await _both(service, config, place) for place in places]
     finally:
         await service.close()
     pairs = [pair for pair in found if pair is not None]
-    ratios = sorted(several / one for one, several, _ in pairs)
+    ratios = sorted(several / one for one, _, several, _ in pairs)
     return {
         "bench": "candidates",
         "model": config.model.name,
         "places": len(pairs),
         "texts": statistics.mean(count for *_, count in pairs),
         "one_ms": statistics.median(one for one, *_ in pairs),
-        "several_ms": statistics.median(several for _, several, _ in pairs),
+        "one_by_one_ms": statistics.median(one for _, one, *_ in pairs),
+        "several_ms": statistics.median(several for *_, several, _ in pairs),
         "ratio": statistics.median(ratios),
+        "ratio_by_one": statistics.median(
+            several / one for _, one, several, _ in pairs
+        ),
         "ratio_p90": ratios[int(0.9 * (len(ratios) - 1))],
     }
 
 
-async def _both(service: Service, place: Cursor) -> tuple[float, float, int] | None:
-    """Milliseconds of one answer and of several, and how many there were."""
+async def _both(
+    service: Service, config: Config, place: Cursor
+) -> tuple[float, float, float, int] | None:
+    """Milliseconds of one answer, one without guesses, and several, and how many."""
     snapshot = Snapshot(place.uri, 1, place.language, place.data)
     service.document_changed(snapshot)
 
@@ -89,7 +95,10 @@ async def _both(service: Service, place: Cursor) -> tuple[float, float, int] | N
     # Candidates first: one answer would be remembered, and guessed from afterwards.
     several = (await ask(NUM_CANDIDATES)).timing.total
     one = (await ask(1)).timing.total
-    return one, several, len(first.items)
+    service.reconfigure(apply(config, {"completion": {"drafting": False}}, "bench")[0])
+    plain = (await ask(1)).timing.total
+    service.reconfigure(config)
+    return one, plain, several, len(first.items)
 
 
 if __name__ == "__main__":

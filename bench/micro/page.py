@@ -57,9 +57,11 @@ PARTS = {
             "places": "places",
             "texts": "different answers per place",
             "one_ms": "one answer",
+            "one_by_one_ms": "one answer, a token at a time",
             "several_ms": "three answers",
-            "ratio": "three over one, per place",
+            "ratio": "three over one, median of the places",
             "ratio_p90": "the same, 90th percentile",
+            "ratio_by_one": "three over one a token at a time, median of the places",
         },
     ),
     "weights": Part(

@@ -66,6 +66,25 @@ class Race:
         return cls(8.0, 16) if any(start.rank for start in starts) else cls()
 
 
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """When nobody waits any longer for others than one branch.
+
+    Attributes:
+        index: Of the branch that is waited for.
+        share: How much longer others may take, in shares of its steps.
+        least: The same in steps, at least.
+    """
+
+    index: int
+    share: float = 0.5
+    least: int = 2
+
+    def most(self, steps: int) -> int:
+        """Steps that others get if the first one takes so many."""
+        return steps + max(int(self.share * steps), self.least)
+
+
 @dataclass(eq=False, slots=True)
 class Branch:
     """One continuation and its nodes in the tree.
@@ -100,11 +119,12 @@ class Brancher:
         starts: Sequence[Start],
         options: DecodeOptions,
         stop: Stop,
-        race: Race | None = None,
+        rules: Race | Lead | None = None,
     ) -> Steps[list[Branch]]:
         """Continue `seq`, whose next-token logits are `row`, once per start.
 
-        In a race, ends as soon as one branch is left, which may then go on.
+        In a race, ends as soon as one branch is left, which may then go on. Where one
+        leads, those that take much longer are given up.
 
         Args:
             seq: Not changed; slots behind it are used as scratch space.
@@ -112,11 +132,13 @@ class Brancher:
             starts: What each branch must begin with; an empty one is plain greedy.
             options: As for plain decoding; `need` is the caller's business here.
             stop: Told each branch's bytes behind `need`.
-            race: Without one, all branches are decoded to their ends.
+            rules: Without any, all branches are decoded to their ends.
         """
         branches = [
             Branch(each, list(each.tokens), each.lead, row=row) for each in starts
         ]
+        race = rules if isinstance(rules, Race) else None
+        lead = rules if isinstance(rules, Lead) else None
         tokens: list[int] = []
         parents: list[int] = []
         for _ in range(race.max_tokens if race else options.max_tokens):
@@ -125,6 +147,9 @@ class Brancher:
             if race is not None:
                 branches = _in_race(branches, race.margin)
                 grown = [each for each in grown if each in branches]
+            if lead is not None and _is_over(lead, branches, grown):
+                branches = [each for each in branches if each not in grown]
+                break
             if not grown:
                 break
             for branch in grown:
@@ -187,6 +212,13 @@ class Brancher:
                     return token
                 left -= 1
         return None
+
+
+def _is_over(lead: Lead, branches: Sequence[Branch], grown: Sequence[Branch]) -> bool:
+    """Whether the leader ended so long ago that nobody waits for those that grow."""
+    first = branches[lead.index]
+    most = lead.most(first.out.num_steps)
+    return first not in grown and any(each.out.num_steps >= most for each in grown)
 
 
 def _in_race(branches: Sequence[Branch], margin: float) -> list[Branch]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from codekv.engine.branch import Brancher, Race, Start, most_likely
+from codekv.engine.branch import Brancher, Lead, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import IDLE_CHUNK, Chain, Chains, repair
@@ -193,7 +193,7 @@ class Engine:
 
         They share the prompt's slots and grow side by side; the first one is what
         greedy decoding gives, unless the healed word needs several tokens. Those that
-        begin with `more` stand before them.
+        take half as long again are left out; those that begin with `more` come first.
         """
 
         def use(seq: LiveSequence) -> Steps[list[Outcome]]:
@@ -211,8 +211,9 @@ class Engine:
         allowed = self._vocab.starting_with(need) if need else None
         likely = most_likely(row, allowed, count)
         starts = [*more, *(Start((token,)) for token in likely)]
+        lead = Lead(len(more)) if likely else None
         branches = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop
+            seq, row, starts, task.options, task.stop, lead
         )
         if branches:
             self._brancher.keep(seq, branches[0])

@@ -1,7 +1,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.engine.branch import Brancher, Race, Start, most_likely
+from codekv.engine.branch import (
+    Brancher,
+    Lead,
+    Race,
+    Start,
+    most_likely,
+)
 from codekv.engine.decode import DecodeOptions
 from codekv.engine.extend import extend
 from codekv.engine.sequence import LiveSequence
@@ -42,6 +48,35 @@ def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
         assert branch.out.tokens == alone(tokens, start, size)
     seq.check()
     assert seq.tokens == tokens
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=20),
+    st.lists(st.integers(0, 255), min_size=1, max_size=4, unique=True),
+    st.data(),
+)
+def test_nobody_waits_for_branches_long_after_the_leader(tokens, starts, data) -> None:
+    leader = data.draw(st.integers(0, len(starts) - 1))
+    is_end = data.draw(st.sampled_from([b"a", b"e", b"\n", b"\x00"]))
+
+    def decode(**how):
+        seq = LiveSequence(RUNTIME.new_kv(4))
+        row, _, _ = finish(extend(RUNTIME, seq, tokens))
+        brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
+        begun = [Start((start,)) for start in starts]
+        options = DecodeOptions(max_tokens=24)
+        found = brancher.decode(
+            seq, row, begun, options, lambda text: text[-1:] == is_end, **how
+        )
+        return {branch.start.tokens[0]: branch.out for branch in finish(found)}
+
+    every, some = decode(), decode(rules=Lead(leader))
+
+    steps = every[starts[leader]].num_steps
+    most = Lead(leader).most(steps)
+    assert starts[leader] in some
+    assert some == {start: out for start, out in every.items() if out.num_steps <= most}
 
 
 @settings(max_examples=25, deadline=None)
