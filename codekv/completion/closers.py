@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codekv.structure.balance import CLOSER_OF, balance, closer, marks
+from codekv.structure.lines import width
 
 if TYPE_CHECKING:
     from codekv.completion.trim_context import TrimContext
@@ -17,12 +18,15 @@ def extra_closers(text: bytes, context: TrimContext) -> bytes:
     """Not what closes brackets that the text behind the cursor closes."""
     plan, head = context.plan, context.head
     opened: list[bytes] = []
+    first_open: int | None = None
     last_drop: int | None = None
     for mark in marks(context.tree.grammar, head + text):
+        is_new = mark.byte >= len(head)
         if mark.is_open:
             opened.append(mark.text)
+            if is_new and first_open is None and len(opened) == plan.wanted:
+                first_open = mark.byte + len(mark.text) - len(head)
             continue
-        is_new = mark.byte >= len(head)
         if opened and closer(opened[-1]) == mark.text:
             # Another bracket, opened in place of a closed one, is not the same.
             if is_new and opened == [*plan.base[: plan.wanted]]:
@@ -32,7 +36,13 @@ def extra_closers(text: bytes, context: TrimContext) -> bytes:
             # Nothing is open that this could close.
             text = text[: mark.byte - len(head)]
             break
-    return text if len(opened) >= plan.wanted else text[:last_drop]
+    if len(opened) >= plan.wanted:
+        return text
+    is_closed_only = len(plan.base) < plan.wanted
+    if is_closed_only and width(plan.below) > width(context.typed):
+        # What is closed there and not opened before has its contents there already.
+        return text[:first_open]
+    return text[:last_drop]
 
 
 def missing_closers(text: bytes, context: TrimContext) -> bytes:

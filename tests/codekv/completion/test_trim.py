@@ -57,6 +57,8 @@ F = "def f():\n"
         ("x = {'a': |}\n", "1\n", "x = {'a': 1}\n"),
         ("x = [f(|)]\n", "1)]\n", "x = [f(1)]\n"),
         ("def f(|self, a):\n", "self):\n", "def f(self, a):\n"),
+        ("x = f|\n    a,\n)\n", "oo(a)\n", "x = foo(\n    a,\n)\n"),
+        ("x = f|\n    a,\n)\n", "oo\n", "x = foo\n    a,\n)\n"),
         ("def f(|a) -> b: ...\n", "x) -> y[z]: ...\n", "def f(xa) -> b: ...\n"),
         (
             "x = [\n    f[1, T|]],\n    2,\n]\n",
