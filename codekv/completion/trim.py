@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 from codekv.completion.closers import extra_closers, missing_closers
 from codekv.completion.indent import fit
 from codekv.completion.trim_context import TrimContext
+from codekv.structure.balance import balance
 from codekv.structure.errors import num_errors, with_text
-from codekv.structure.lines import is_blank
+from codekv.structure.levels import fits
+from codekv.structure.lines import is_blank, line_start
 from codekv.structure.shape import CLOSING, Shape
-from codekv.structure.stop import StopChecker
+from codekv.structure.stop import StopChecker, repetition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,7 @@ _GOES_ON = tuple(bytes([byte]) for byte in b" \t=([{,+-*/%.&|<>!~^")
 _LEAST_OVERLAP = 2
 _LEAST_ECHO = 8
 _MAX_DROPPED = 12
+_FAR_BELOW = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,11 @@ def _complete(text: bytes, context: TrimContext) -> bytes:
     # The end of the text ends its last line, unless it was cut there.
     whole = text if context.is_cut else text + b"\n"
     ends = [checker.end(text), checker.end(whole)]
-    return text[: min((end for end in ends if end is not None), default=len(text))]
+    repeated = repetition(whole)
+    text = text[: min((end for end in ends if end is not None), default=len(text))]
+    # Where it began to repeat itself it was not at an end.
+    is_stuck = len(text) == repeated and _is_left(text, context)
+    return b"" if is_stuck else text
 
 
 def _half_line(text: bytes, context: TrimContext) -> bytes:
@@ -184,6 +191,40 @@ def _trailing_space(text: bytes, context: TrimContext) -> bytes:
     return text if context.keeps_rest else text.rstrip()
 
 
+def _left_open(text: bytes, context: TrimContext) -> bytes:
+    """Not a quote that its line leaves open, nor a statement cut in the middle."""
+    plan, grammar = context.plan, context.tree.grammar
+    if grammar is None or not text.strip():
+        return text
+    opened = balance(grammar, context.head + text).opened
+    last = opened[-1] if opened else b""
+    # A raw string may run on over lines with the same quote.
+    is_one_line = last in grammar.quotes and not grammar.raw
+    if is_one_line and last not in plan.base:
+        return b""
+    is_header = text.rstrip().endswith(b"{")
+    is_left = context.is_cut and not is_header and _is_left(text, context)
+    return b"" if is_left and plan.shape is Shape.LINE else text
+
+
+def _is_left(text: bytes, context: TrimContext) -> bool:
+    """Whether a text opens what nothing closes."""
+    plan = context.plan
+    opened = balance(context.tree.grammar, context.head + text).opened
+    return len(opened) > max(len(plan.base), plan.wanted)
+
+
+def _levels(text: bytes, context: TrimContext) -> bytes:
+    """Nothing behind or before which a line would stand where none can."""
+    plan, tree = context.plan, context.tree
+    grammar, data = tree.grammar, tree.snapshot.data
+    if grammar is None or not grammar.is_indented or plan.base:
+        return text
+    before = data[line_start(data, plan.anchor_byte) : plan.cursor_byte]
+    below = data[plan.end_byte : plan.end_byte + _FAR_BELOW]
+    return text if fits(grammar, before, text, below) else b""
+
+
 def _nothing_new(text: bytes, context: TrimContext) -> bytes:
     """Nothing rather than white space, lone closers or what is there already."""
     rest = context.tree.snapshot.data[context.plan.cursor_byte : context.plan.end_byte]
@@ -199,14 +240,16 @@ def _parses(text: bytes, context: TrimContext) -> bytes:
     plan, tree = context.plan, context.tree
     if plan.shape is not Shape.BLOCK and b"\n" not in text.strip():
         return text
-    before = num_errors(tree)
+    before, whole = num_errors(tree), text
     for _ in range(_MAX_DROPPED):
         if _num_errors_with(text, context) <= before:
             return text
         if b"\n" not in text.strip():
             break
         text = missing_closers(text[: text.rindex(b"\n")].rstrip(), context)
-    return b"" if before == 0 and plan.shape is Shape.BLOCK else text
+    is_half = text != whole and _is_left(text, context)
+    is_broken = before == 0 and plan.shape is Shape.BLOCK
+    return b"" if is_half or is_broken else text
 
 
 _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
@@ -225,6 +268,8 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "missing-closers": missing_closers,
     "trailing-space": _trailing_space,
     "parses": _parses,
+    "left-open": _left_open,
+    "levels": _levels,
     "nothing-new": _nothing_new,
 }
 

@@ -58,7 +58,15 @@ F = "def f():\n"
         ("x = [f(|)]\n", "1)]\n", "x = [f(1)]\n"),
         ("def f(|self, a):\n", "self):\n", "def f(self, a):\n"),
         ("x = f|\n    a,\n)\n", "oo(a)\n", "x = foo(\n    a,\n)\n"),
-        ("x = f|\n    a,\n)\n", "oo\n", "x = foo\n    a,\n)\n"),
+        # Nothing behind which the line below cannot stand, and no half strings.
+        ("x = f|\n    a,\n)\n", "oo\n", "x = f\n    a,\n)\n"),
+        (F + "    a\n|\n        b\n", "    c\n", F + "    a\n\n        b\n"),
+        (
+            F + "    a\n|\n        b\n",
+            "    if c:\n",
+            F + "    a\n    if c:\n        b\n",
+        ),
+        ("x = |\n", '"a b\n', "x = \n"),
         ("def f(|a) -> b: ...\n", "x) -> y[z]: ...\n", "def f(xa) -> b: ...\n"),
         (
             "x = [\n    f[1, T|]],\n    2,\n]\n",
