@@ -200,8 +200,14 @@ def _left_open(text: bytes, context: TrimContext) -> bytes:
     last = opened[-1] if opened else b""
     # A raw string may run on over lines with the same quote.
     is_one_line = last in grammar.quotes and not grammar.raw
-    if is_one_line and last not in plan.base:
+    is_new = last not in plan.base
+    if is_one_line and is_new:
         return b""
+    first = text.split(b"\n", 1)[0].rstrip()
+    is_sentence = first.endswith(b".") and last in first
+    if context.is_cut and is_new and last in grammar.long_quotes and is_sentence:
+        # The first sentence of a long docstring is one by itself.
+        return first + last
     is_header = text.rstrip().endswith(b"{")
     is_left = context.is_cut and not is_header and _is_left(text, context)
     return b"" if is_left and plan.shape is Shape.LINE else text

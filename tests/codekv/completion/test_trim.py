@@ -290,3 +290,9 @@ def test_trimming_twice_changes_nothing_more(place, raw):
     if once.text:
         again = finish(once.text.encode(), context)
         assert again.text == once.text
+
+
+def test_the_first_sentence_of_a_long_docstring_is_one_by_itself():
+    raw = '"""A b.\n\n    C d e'
+    assert offered("a = 1\n|\n", raw, is_cut=True).text == '"""A b."""'
+    assert offered("a = 1\n|\n", '"""A b c\n d', is_cut=True).text == ""
