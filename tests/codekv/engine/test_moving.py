@@ -7,7 +7,7 @@ from codekv.engine import runs
 from codekv.engine.canonical import move_slots
 from codekv.engine.extend import extend
 from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.parts import Reach, Repair, Wanted, find_parts
+from codekv.engine.parts import MAX_HASTE, Reach, Repair, Wanted, find_parts
 from codekv.engine.pieces import Piece
 from codekv.engine.prefill import Prefill
 from codekv.engine.runs import GRAM, find_runs
@@ -234,3 +234,11 @@ def test_exact_reuse_moves_nothing() -> None:
     _, reuse, _ = finish(prefill.run(seq, Wanted([250, *old]), [sequence(old)]))
 
     assert (reuse.moved, reuse.computed) == (0, 101)
+
+
+def test_a_hurry_repairs_less_but_never_nothing() -> None:
+    repairs = [Repair(16, 24, names=True).in_haste(n) for n in range(MAX_HASTE + 1)]
+    assert repairs[0] == Repair(16, 24, names=True)
+    costs = [repair.first + repair.last for repair in repairs]
+    assert costs == sorted(set(costs), reverse=True)
+    assert all(repair.first >= 8 and not repair.names for repair in repairs[1:])
