@@ -51,6 +51,9 @@ LAST_FLUSH_MS = 300.0
 SCAN_RANK = 9
 """Behind all that is done for the document at hand."""
 
+_LOADING = "the model itself"
+"""A topic that is no document's, since a URI has no spaces."""
+
 _IDLE_KINDS = ("prepare", "speculate", "warm", "far")
 """What is done in a pause, in this order; with a document's uri before it, a topic."""
 
@@ -79,7 +82,7 @@ class Service:
         """Begin to load the model in the background."""
         if self._loading is None:
             self._message = ""
-            self._loading = self._worker.submit("load", self._load()).future
+            self._loading = self._worker.submit(_LOADING, self._load()).future
             self._reporter.follow(self.status)
 
     async def ready(self) -> None:
