@@ -18,31 +18,34 @@ def extra_closers(text: bytes, context: TrimContext) -> bytes:
     """Not what closes brackets that the text behind the cursor closes."""
     plan, head = context.plan, context.head
     opened: list[bytes] = []
-    first_open: int | None = None
     last_drop: int | None = None
+    filled: int | None = None
     for mark in marks(context.tree.grammar, head + text):
-        is_new = mark.byte >= len(head)
+        at = mark.byte - len(head)
         if mark.is_open:
             opened.append(mark.text)
-            if is_new and first_open is None and len(opened) == plan.wanted:
-                first_open = mark.byte + len(mark.text) - len(head)
-            continue
-        if opened and closer(opened[-1]) == mark.text:
+            if at >= 0 and filled is None and _is_filled(opened, context):
+                filled = at + len(mark.text)
+        elif opened and closer(opened[-1]) == mark.text:
+            if filled is not None and len(opened) == plan.wanted:
+                return text[:filled]
             # Another bracket, opened in place of a closed one, is not the same.
-            if is_new and opened == [*plan.base[: plan.wanted]]:
-                last_drop = mark.byte - len(head)
+            if at >= 0 and opened == [*plan.base[: plan.wanted]]:
+                last_drop = at
             opened.pop()
-        elif is_new:
+        elif at >= 0:
             # Nothing is open that this could close.
-            text = text[: mark.byte - len(head)]
+            text = text[:at]
             break
-    if len(opened) >= plan.wanted:
-        return text
-    is_closed_only = len(plan.base) < plan.wanted
-    if is_closed_only and width(plan.below) > width(context.typed):
-        # What is closed there and not opened before has its contents there already.
-        return text[:first_open]
-    return text[:last_drop]
+    return text if len(opened) >= plan.wanted else text[:last_drop]
+
+
+def _is_filled(opened: list[bytes], context: TrimContext) -> bool:
+    """Whether what the last bracket is to hold stands below already, and its end."""
+    plan = context.plan
+    is_new = len(plan.base) < len(opened) == plan.wanted
+    is_same = is_new and closer(opened[-1]) == plan.closes[0] != b"}"
+    return is_same and width(plan.below) > width(context.typed)
 
 
 def missing_closers(text: bytes, context: TrimContext) -> bytes:

@@ -56,7 +56,8 @@ class Plan:
         anchor_byte: Where the construct around the cursor begins.
         base: Brackets and quotes open at the cursor since the anchor, outermost first.
         line_depth: How many of them were open where the cursor's line begins.
-        wanted: How many of them the text behind `end_byte` closes.
+        closes: What the text behind `end_byte` closes without having opened it, the
+            innermost first.
         open_below: The quote that the text behind `end_byte` leaves open, as it does
             when what begins a long string is missing before it.
         header: Indentation of the line that opens the body; None outside a block.
@@ -71,11 +72,16 @@ class Plan:
     anchor_byte: int = 0
     base: tuple[bytes, ...] = ()
     line_depth: int = 0
-    wanted: int = 0
+    closes: tuple[bytes, ...] = ()
     open_below: bytes = b""
     header: int | None = None
     below: bytes = b""
     reason: str = ""
+
+    @property
+    def wanted(self) -> int:
+        """How many brackets and quotes have to be open where the offered text ends."""
+        return len(self.closes)
 
 
 def plan(
@@ -112,7 +118,7 @@ def plan(
         anchor_byte=anchor,
         base=above,
         line_depth=len(balance(tree.grammar, data[anchor:own]).opened),
-        wanted=len(behind.extra),
+        closes=behind.extra,
         open_below=b"".join(one for one in behind.opened[-1:] if one not in CLOSER_OF),
         header=header,
         below=_below(data, cursor_byte, end),

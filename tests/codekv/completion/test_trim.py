@@ -58,6 +58,7 @@ F = "def f():\n"
         ("x = [f(|)]\n", "1)]\n", "x = [f(1)]\n"),
         ("def f(|self, a):\n", "self):\n", "def f(self, a):\n"),
         ("x = f|\n    a,\n)\n", "oo(a)\n", "x = foo(\n    a,\n)\n"),
+        ("def f|\n    a,\n) -> b:\n", "(c) -> [\n", "def f(\n    a,\n) -> b:\n"),
         # Nothing behind which the line below cannot stand, and no half strings.
         ("x = f|\n    a,\n)\n", "oo\n", "x = f\n    a,\n)\n"),
         (F + "    a\n|\n        b\n", "    c\n", F + "    a\n\n        b\n"),
