@@ -37,7 +37,9 @@ def extra_closers(text: bytes, context: TrimContext) -> bytes:
             # Nothing is open that this could close.
             text = text[:at]
             break
-    return text if len(opened) >= plan.wanted else text[:last_drop]
+    closed = tuple(closer(one) for one in reversed(opened[: plan.wanted]))
+    is_changed = last_drop is not None and closed != plan.closes
+    return text[:last_drop] if is_changed or len(opened) < plan.wanted else text
 
 
 def _is_filled(opened: list[bytes], context: TrimContext) -> bool:

@@ -177,7 +177,11 @@ def _num_errors_with(text: bytes, context: TrimContext) -> int:
 
 
 def _indentation(text: bytes, context: TrimContext) -> bytes:
-    return fit(context.tree, context.plan, text)
+    """The file's steps, unless only the text's own leave the lines below in place."""
+    fitted = fit(context.tree, context.plan, text)
+    if fitted == text or _is_level(fitted, context):
+        return fitted
+    return text if _is_level(text, context) else fitted
 
 
 def _line_below(text: bytes, context: TrimContext) -> bytes:
@@ -222,13 +226,18 @@ def _is_left(text: bytes, context: TrimContext) -> bool:
 
 def _levels(text: bytes, context: TrimContext) -> bytes:
     """Nothing behind or before which a line would stand where none can."""
+    return text if _is_level(text, context) else b""
+
+
+def _is_level(text: bytes, context: TrimContext) -> bool:
+    """Whether the language, if it goes by indentation, can stand it."""
     plan, tree = context.plan, context.tree
     grammar, data = tree.grammar, tree.snapshot.data
     if grammar is None or not grammar.is_indented or plan.base:
-        return text
+        return True
     before = data[line_start(data, plan.anchor_byte) : plan.cursor_byte]
     below = data[plan.end_byte : plan.end_byte + _FAR_BELOW]
-    return text if fits(grammar, before, text, below) else b""
+    return fits(grammar, before, text, below)
 
 
 def _nothing_new(text: bytes, context: TrimContext) -> bytes:

@@ -26,24 +26,27 @@ def fits(grammar: Grammar, before: bytes, text: bytes, below: bytes) -> bool:
         grammar: Of a language that goes by indentation.
         before: From the start of a line outside all brackets to the text.
         text: What is to be inserted.
-        below: What follows; looked at up to the first line that is no deeper than
-            the text's last one.
+        below: What follows. Looked at up to the first line that is no deeper than the
+            text's last one, and at the line that comes back from there.
     """
     start, stop = len(before), len(before) + len(text)
     levels: list[int] = []
-    is_open, last = False, 0
+    is_open = is_reached = False
+    last = 0
     for at, end, line in _logical_lines(grammar, before + text + below):
         columns = width(line)
-        is_below = at >= stop
+        if is_reached and columns >= last:
+            continue
         if end > start and levels and _is_misfit(levels, columns, is_open):
             return False
+        if is_reached:
+            break
         while levels and levels[-1] > columns:
             levels.pop()
         if not levels or levels[-1] < columns:
             levels.append(columns)
-        if is_below and columns <= last:
-            break
-        if not is_below:
+        is_reached = at >= stop and columns <= last
+        if at < stop:
             last = columns
         is_open = grammar.lines.opens_body(line[line.rfind(b"\n") + 1 :])
     return True

@@ -62,12 +62,19 @@ F = "def f():\n"
         # Nothing behind which the line below cannot stand, and no half strings.
         ("x = f|\n    a,\n)\n", "oo\n", "x = f\n    a,\n)\n"),
         (F + "    a\n|\n        b\n", "    c\n", F + "    a\n\n        b\n"),
+        # Half a step, where the lines below stand on half a step too.
+        (
+            F + "    while a:\n|\n        c\n      d\n    e\n",
+            "      if b:\n",
+            F + "    while a:\n      if b:\n        c\n      d\n    e\n",
+        ),
         (
             F + "    a\n|\n        b\n",
             "    if c:\n",
             F + "    a\n    if c:\n        b\n",
         ),
         ("x = |\n", '"a b\n', "x = \n"),
+        ("f(|a) == [\n    1\n]\n", "b.c) == [\n", "f(b.ca) == [\n    1\n]\n"),
         ("def f(|a) -> b: ...\n", "x) -> y[z]: ...\n", "def f(xa) -> b: ...\n"),
         (
             "x = [\n    f[1, T|]],\n    2,\n]\n",

@@ -37,6 +37,7 @@ def fit(source):
         # What was wrong before, and what is wrong far below, is another's.
         "  a\n|  b\n|",
         "a\n|b\n|c\n    d\n",
+        "if a:\n|    b\n|    c\n        d\ne\n",
     ],
 )
 def test_fits(source):
@@ -50,6 +51,7 @@ def test_fits(source):
         "a\n|b\n|    c\n",
         "a\n|b|\n    c\n",
         "if a:\n        b\n|    c\n|d\n",
+        "if a:\n|        b\n|        c\n    d\n",
         "class a:\n    b\n|    def c():\n|            d\n        e\n",
     ],
 )
