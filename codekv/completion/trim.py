@@ -117,10 +117,10 @@ def _complete(text: bytes, context: TrimContext) -> bytes:
     # The end of the text ends its last line, unless it was cut there.
     whole = text if context.is_cut else text + b"\n"
     ends = [checker.end(text), checker.end(whole)]
-    said = (repetition(whole), checker.below_again(whole))
+    repeated = repetition(whole)
     text = text[: min((end for end in ends if end is not None), default=len(text))]
-    # Where it began to repeat itself, or what is below, it was not at an end.
-    is_stuck = len(text) in said and _is_left(text, context)
+    # Where it began to repeat itself it was not at an end.
+    is_stuck = len(text) == repeated and _is_left(text, context)
     return b"" if is_stuck else text
 
 
