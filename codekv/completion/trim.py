@@ -19,7 +19,7 @@ from codekv.structure.errors import num_errors, with_text
 from codekv.structure.levels import fits
 from codekv.structure.lines import is_blank, line_start
 from codekv.structure.shape import CLOSING, Shape
-from codekv.structure.stop import StopChecker, repetition
+from codekv.structure.stop import StopChecker, first_repetition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,22 +116,12 @@ def _complete(text: bytes, context: TrimContext) -> bytes:
     checker = StopChecker(context.tree, context.plan, context.max_lines)
     # The end of the text ends its last line, unless it was cut there.
     whole = text if context.is_cut else text + b"\n"
-    repeated = _repeated(whole)
+    repeated = first_repetition(whole)
     ends = [checker.end(text), checker.end(whole), repeated]
     text = text[: min((end for end in ends if end is not None), default=len(text))]
     # Where it began to repeat itself it was not at an end.
     is_stuck = len(text) == repeated and _is_left(text, context)
     return b"" if is_stuck else text
-
-
-def _repeated(text: bytes) -> int | None:
-    """Where a text begins to repeat itself, told at the first line end that shows it."""
-    at = text.find(b"\n")
-    while at >= 0:
-        if (found := repetition(text[: at + 1])) is not None:
-            return found
-        at = text.find(b"\n", at + 1)
-    return repetition(text)
 
 
 def _half_line(text: bytes, context: TrimContext) -> bytes:

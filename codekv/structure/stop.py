@@ -199,6 +199,19 @@ def repetition(text: bytes) -> int | None:
     return _repeated_lines(text)
 
 
+def first_repetition(text: bytes) -> int | None:
+    """Where a text begins to repeat itself, told at the first line that shows it.
+
+    There decoding would have stopped.
+    """
+    at = text.find(b"\n")
+    while at >= 0:
+        if (found := repetition(text[: at + 1])) is not None:
+            return found
+        at = text.find(b"\n", at + 1)
+    return repetition(text)
+
+
 def _repeated_lines(text: bytes) -> int | None:
     """Behind the first of three equal lines, or of three equal pairs of lines."""
     lines = text.split(b"\n")
