@@ -248,7 +248,11 @@ def _carried_cuts(
     for segment in found:
         # What was inserted just before a cut stays before it if that is a whole line.
         byte = segment.start_byte
-        places = [byte + edit.shift] if byte >= edit.old_end_byte else []
+        # Where equal text stands on both sides, an edit may be told to lie further on.
+        kept = old.snapshot.data[max(byte, edit.start_byte) : edit.old_end_byte]
+        is_kept = byte > edit.start_byte and data.endswith(kept, 0, edit.new_end_byte)
+        is_behind = byte >= edit.old_end_byte or is_kept
+        places = [byte + edit.shift] if is_behind else []
         places += [byte] if byte <= edit.start_byte else []
         for place in places:
             if place == 0 or data[place - 1 : place] == b"\n":

@@ -89,6 +89,18 @@ def test_cuts_of_untouched_functions_stay_put(language, data):
         assert have.issuperset(untouched)
 
 
+def test_a_cut_stays_when_the_lines_before_it_are_deleted():
+    source = sample("typescript")
+    tree = parse("typescript", source)
+    found = segments(tree)
+    names = [segment.name for segment in found]
+    gone = b"    super();\n  }\n\n"
+    source = source.replace(gone, b"    super();\n")
+    now = parse("typescript", source, tree)
+    assert now.has_error
+    assert [segment.name for segment in segments(now, (tree, found))] == names
+
+
 @pytest.mark.parametrize("language", grammar_names())
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
