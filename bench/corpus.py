@@ -10,14 +10,17 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codekv.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
     from random import Random
+
+SAMPLES = Path(__file__).with_name("samples")
+"""Real files that are shipped with the benchmark."""
 
 LANGUAGES = {
     ".py": "python",

@@ -10,7 +10,6 @@ import asyncio
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -20,13 +19,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.client import LspClient
+from bench.corpus import SAMPLES
 from bench.trace import rhythm
 from codekv.errors import CodekvError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-SAMPLE = Path(__file__).parent / "samples" / "httpx" / "auth.py"
+SAMPLE = SAMPLES / "httpx" / "auth.py"
 LOADING_S = 300.0
 READING_S = 4.0
 SERVER = (sys.executable, "-m", "codekv", "serve")

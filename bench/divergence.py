@@ -85,22 +85,22 @@ def summary(samples: Sequence[Sample]) -> dict[str, Any] | None:
     ]
     if not found:
         return None
-    count = len(found)
+
+    def mean(name: str, digits: int = 4) -> float:
+        total: float = sum(getattr(seen, name) for seen in found)
+        return round(total / len(found), digits)
+
     return {
-        "asks": count,
+        "asks": len(found),
         "inexact": sum(seen.inexact > 0 for seen in found),
-        "kl_mean": round(sum(seen.kl for seen in found) / count, 6),
+        "kl_mean": mean("kl", 6),
         "kl_max": round(max(seen.kl for seen in found), 6),
-        "kl_noise": round(sum(seen.noise for seen in found) / count, 6),
-        "same_top": round(sum(seen.same_top for seen in found) / count, 4),
-        "same_text": round(sum(seen.same_text for seen in found) / count, 4),
-        "noise_text": round(sum(seen.noise_text for seen in found) / count, 4),
+        "kl_noise": mean("noise", 6),
+        "same_top": mean("same_top"),
+        "same_text": mean("same_text"),
+        "noise_text": mean("noise_text"),
         "after_idle_inexact": sum(seen.idle_inexact > 0 for seen in found),
-        "after_idle_kl": round(sum(seen.idle_kl for seen in found) / count, 6),
-        "after_idle_same_top": round(
-            sum(seen.idle_same_top for seen in found) / count, 4
-        ),
-        "after_idle_same_text": round(
-            sum(seen.idle_same_text for seen in found) / count, 4
-        ),
+        "after_idle_kl": mean("idle_kl", 6),
+        "after_idle_same_top": mean("idle_same_top"),
+        "after_idle_same_text": mean("idle_same_text"),
     }

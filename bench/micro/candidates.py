@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import corpus
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from bench.cursors import Cursor
     from codekv.completion.api import Completion
 
-SAMPLES = Path(corpus.__file__).parent / "samples"
 NUM_PLACES = 24
 NUM_CANDIDATES = 3
 KINDS = ("indented-line", "half-line")
@@ -56,7 +54,7 @@ async def _measure(config: Config) -> dict[str, Any]:
     service = Service(config)
     try:
         await service.ready()
-        places = cursors(corpus.load(SAMPLES), KINDS, NUM_PLACES, seed=1)
+        places = cursors(corpus.load(corpus.SAMPLES), KINDS, NUM_PLACES, seed=1)
         found = [await _both(service, config, place) for place in places]
     finally:
         await service.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codekv.structure.balance import CLOSER_OF, balance, closer, marks
+from codekv.structure.balance import CLOSER_OF, closer, marks
 from codekv.structure.lines import width
 
 if TYPE_CHECKING:
@@ -68,9 +68,8 @@ def missing_closers(text: bytes, context: TrimContext) -> bytes:
 
 def _closed_again(text: bytes, rest: bytes, context: TrimContext) -> bytes:
     """Closing brackets and quotes of the line's rest that the text leaves needed."""
-    head, grammar = context.head, context.tree.grammar
-    after_rest = balance(grammar, head + rest)
-    opened = list(balance(grammar, head + text.rstrip()).opened)
+    after_rest = context.balance(rest)
+    opened = list(context.balance(text.rstrip()).opened)
     # With less before it than when it was written, the rest may close too many.
     floor, closed = max(len(after_rest.opened), context.plan.wanted), b""
     if len(context.plan.base) > floor:
@@ -85,8 +84,7 @@ def _closed_again(text: bytes, rest: bytes, context: TrimContext) -> bytes:
 
 def _is_in_comment(text: bytes, context: TrimContext) -> bool:
     """Whether what stands behind the text would be part of its comment."""
-    grammar, head = context.tree.grammar, context.head
-    before = balance(grammar, head + text)
+    before = context.balance(text)
     if before.opened and before.opened[-1] not in CLOSER_OF:
         return False
-    return before == balance(grammar, head + text + b"(")
+    return before == context.balance(text + b"(")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from codekv.completion.closers import extra_closers, missing_closers
 from codekv.completion.indent import fit
 from codekv.completion.trim_context import TrimContext
-from codekv.structure.balance import balance
 from codekv.structure.errors import num_errors, with_text
 from codekv.structure.levels import fits
 from codekv.structure.lines import is_blank, line_start
@@ -200,7 +199,7 @@ def _left_open(text: bytes, context: TrimContext) -> bytes:
     plan, grammar = context.plan, context.tree.grammar
     if grammar is None or not text.strip():
         return text
-    opened = balance(grammar, context.head + text).opened
+    opened = context.balance(text).opened
     last = opened[-1] if opened else b""
     # A raw string may run on over lines with the same quote.
     is_one_line = last in grammar.quotes and not grammar.raw
@@ -220,8 +219,7 @@ def _left_open(text: bytes, context: TrimContext) -> bytes:
 def _is_left(text: bytes, context: TrimContext) -> bool:
     """Whether a text opens what nothing closes."""
     plan = context.plan
-    opened = balance(context.tree.grammar, context.head + text).opened
-    return len(opened) > max(len(plan.base), plan.wanted)
+    return len(context.balance(text).opened) > max(len(plan.base), plan.wanted)
 
 
 def _levels(text: bytes, context: TrimContext) -> bytes:

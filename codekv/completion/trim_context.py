@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.structure.balance import CLOSER_OF
+from codekv.structure.balance import CLOSER_OF, Balance, balance
 from codekv.structure.lines import line_end, line_start
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class TrimContext:
         """The text from the anchor to the cursor."""
         plan = self.plan
         return self.tree.snapshot.data[plan.anchor_byte : plan.cursor_byte]
+
+    def balance(self, text: bytes) -> Balance:
+        """Brackets and quotes from the anchor to the end of a text at the cursor."""
+        return balance(self.tree.grammar, self.head + text)
 
     @property
     def keeps_rest(self) -> bool:

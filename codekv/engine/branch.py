@@ -67,7 +67,7 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class Leader:
     """When nobody waits any longer for others than one branch.
 
     Attributes:
@@ -119,7 +119,7 @@ class Brancher:
         starts: Sequence[Start],
         options: DecodeOptions,
         stop: Stop,
-        rules: Race | Lead | None = None,
+        rules: Race | Leader | None = None,
     ) -> Steps[list[Branch]]:
         """Continue `seq`, whose next-token logits are `row`, once per start.
 
@@ -138,7 +138,7 @@ class Brancher:
             Branch(each, list(each.tokens), each.lead, row=row) for each in starts
         ]
         race = rules if isinstance(rules, Race) else None
-        lead = rules if isinstance(rules, Lead) else None
+        leader = rules if isinstance(rules, Leader) else None
         tokens: list[int] = []
         parents: list[int] = []
         for _ in range(race.max_tokens if race else options.max_tokens):
@@ -147,7 +147,7 @@ class Brancher:
             if race is not None:
                 branches = _in_race(branches, race.margin)
                 grown = [each for each in grown if each in branches]
-            if lead is not None and _is_over(lead, branches, grown):
+            if leader is not None and _is_over(leader, branches, grown):
                 branches = [each for each in branches if each not in grown]
                 break
             if not grown:
@@ -214,10 +214,12 @@ class Brancher:
         return None
 
 
-def _is_over(lead: Lead, branches: Sequence[Branch], grown: Sequence[Branch]) -> bool:
+def _is_over(
+    leader: Leader, branches: Sequence[Branch], grown: Sequence[Branch]
+) -> bool:
     """Whether the leader ended so long ago that nobody waits for those that grow."""
-    first = branches[lead.index]
-    most = lead.most(first.out.num_steps)
+    first = branches[leader.index]
+    most = leader.most(first.out.num_steps)
     return first not in grown and any(each.out.num_steps >= most for each in grown)
 
 

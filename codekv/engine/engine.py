@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from codekv.engine.branch import Brancher, Lead, Race, Start, most_likely
+from codekv.engine.branch import Brancher, Leader, Race, Start, most_likely
 from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
 from codekv.engine.draft import DraftPolicy, NgramIndex
 from codekv.engine.idle import IDLE_CHUNK, Chain, Chains, repair
@@ -211,9 +211,9 @@ class Engine:
         allowed = self._vocab.starting_with(need) if need else None
         likely = most_likely(row, allowed, count)
         starts = [*more, *(Start((token,)) for token in likely)]
-        lead = Lead(len(more)) if likely else None
+        leader = Leader(len(more)) if likely else None
         branches = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop, lead
+            seq, row, starts, task.options, task.stop, leader
         )
         if branches:
             self._brancher.keep(seq, branches[0])

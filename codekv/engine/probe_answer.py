@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codekv.engine.sequence import LiveSequence
+from codekv.model.greedy import go_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.engine.engine import Engine
+    from codekv.engine.sequence import LiveSequence
     from codekv.model.runtime import Runtime
+    from codekv.storage.tensors import KVTensors
 
 CUTS = ((64, 0), (48, 16))
 """Two ways to cut the same prompt, and how many tokens at its end are computed one by
@@ -78,9 +80,9 @@ class AnswerProbe:
         if tokens != self._tokens:
             self._fresh = tuple(_compute(runtime, tokens, *cut) for cut in CUTS)
             self._tokens = tokens
-        copy = LiveSequence(runtime.new_kv(len(tokens) + TEXT_TOKENS))
-        copy.copy_prefix(seq, len(tokens))
-        reused = _go_on(runtime, copy, seq.logits[len(tokens) - 1])
+        kv = runtime.new_kv(len(tokens) + TEXT_TOKENS)
+        kv.copy_slots(seq.kv, 0, len(tokens))
+        reused = _said(runtime, kv, len(tokens), seq.logits[len(tokens) - 1])
         fresh, other = self._fresh
         return Drift(
             num_tokens=len(tokens),
@@ -102,26 +104,18 @@ def _last(engine: Engine) -> tuple[list[int], LiveSequence] | None:
 
 
 def _compute(runtime: Runtime, tokens: Sequence[int], chunk: int, single: int) -> _Said:
-    seq = LiveSequence(runtime.new_kv(len(tokens) + TEXT_TOKENS))
+    kv = runtime.new_kv(len(tokens) + TEXT_TOKENS)
     row: Tensor | None = None
     last = max(len(tokens) - single, 0)
     starts = [*range(0, last, chunk), *range(last, len(tokens)), len(tokens)]
     for start, stop in pairwise(starts):
-        row = runtime.forward(seq.kv, tokens[start:stop], start, "last")
-        seq.append(tokens[start:stop])
+        row = runtime.forward(kv, tokens[start:stop], start, "last")
     assert row is not None
-    return _go_on(runtime, seq, row[-1])
+    return _said(runtime, kv, len(tokens), row[-1])
 
 
-def _go_on(runtime: Runtime, seq: LiveSequence, row: Tensor) -> _Said:
-    """Decode greedily behind a sequence, which is changed."""
-    text = [int(row.argmax())]
-    while len(text) < TEXT_TOKENS:
-        rows = runtime.forward(seq.kv, text[-1:], len(seq), "last")
-        assert rows is not None
-        seq.append(text[-1:])
-        text.append(int(rows[-1].argmax()))
-    return _Said(row, tuple(text))
+def _said(runtime: Runtime, kv: KVTensors, slot: int, row: Tensor) -> _Said:
+    return _Said(row, tuple(go_on(runtime, kv, slot, row, TEXT_TOKENS)))
 
 
 def _divergence(fresh: Tensor, other: Tensor) -> float:

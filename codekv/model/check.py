@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 
 from codekv.config import ModelConfig
+from codekv.model.greedy import go_on
 from codekv.model.loader import load_runtime
 from codekv.tokens.tokenizer import load_tokenizer
 
@@ -113,11 +114,7 @@ def _answers(runtime: Runtime, tokens: list[int]) -> tuple[Tensor, list[list[int
     for part in range(_NUM_STARTS, 0, -1):
         # From the longest prefix down, because a continuation overwrites what follows.
         slot = len(tokens) * part // _NUM_STARTS
-        text = [int(logits_TV[slot - 1].argmax())]
-        while len(text) < _GREEDY_TOKENS:
-            row = runtime.forward(kv, text[-1:], slot + len(text) - 1, "last")
-            text.append(int(row.argmax()) if row is not None else 0)
-        texts.append(text)
+        texts.append(go_on(runtime, kv, slot, logits_TV[slot - 1], _GREEDY_TOKENS))
     return logits_TV, texts
 
 

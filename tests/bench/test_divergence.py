@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from codekv.completion.service import Service
 from codekv.config import Config, apply
 from codekv.testing.tiny import load_tiny
 
-SAMPLES = Path(traces.__file__).parent / "samples"
+SAMPLES = corpus.SAMPLES
 FILES = corpus.load(SAMPLES)
 
 

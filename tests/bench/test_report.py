@@ -3,13 +3,13 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from bench import compare, html, markdown, picture, run, summary, table, traces
+from bench import compare, html, markdown, picture, run, summary, table
+from bench.corpus import SAMPLES
 from bench.counting import Counted
 from bench.progress import RichProgress
 from bench.report import SCHEMA, notes, report
@@ -23,7 +23,6 @@ from codekv.errors import CodekvError, UsageError
 from codekv.testing.model import ByteTokenizer
 from codekv.testing.service import Script, ScriptedService
 
-SAMPLES = Path(traces.__file__).parent / "samples"
 ABOUT = {
     "host": {
         "cpu": "a processor <fast>",

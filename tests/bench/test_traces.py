@@ -13,7 +13,7 @@ from bench.target import Documents
 from bench.trace import Ask, Edit, Open, Restart, Trace
 from codekv.errors import UsageError
 
-SAMPLES = Path(traces.__file__).parent / "samples"
+SAMPLES = corpus.SAMPLES
 FILES = corpus.load(SAMPLES)
 NAMES = list(traces.TRACES)
 

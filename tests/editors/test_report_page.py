@@ -1,11 +1,11 @@
 import asyncio
 import json
 import struct
-from pathlib import Path
 
 import pytest
 
-from bench import html, picture, run, traces
+from bench import html, picture, run
+from bench.corpus import SAMPLES
 from bench.report import report
 from bench.run import Entrant, Options
 from bench.sample import Journal
@@ -15,7 +15,6 @@ from codekv.testing.service import Script, ScriptedService
 
 pytestmark = pytest.mark.editor
 
-SAMPLES = Path(traces.__file__).parent / "samples"
 ABOUT = {
     "host": {
         "cpu": "a processor",

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from codekv.engine.branch import (
     Brancher,
-    Lead,
+    Leader,
     Race,
     Start,
     most_likely,
@@ -71,10 +71,10 @@ def test_nobody_waits_for_branches_long_after_the_leader(tokens, starts, data) -
         )
         return {branch.start.tokens[0]: branch.out for branch in finish(found)}
 
-    every, some = decode(), decode(rules=Lead(leader))
+    every, some = decode(), decode(rules=Leader(leader))
 
     steps = every[starts[leader]].num_steps
-    most = Lead(leader).most(steps)
+    most = Leader(leader).most(steps)
     assert starts[leader] in some
     assert some == {start: out for start, out in every.items() if out.num_steps <= most}
 
