@@ -43,9 +43,9 @@ types: $(STAMP)
 contracts: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: model ## Measure this machine; writes out/bench.json and out/bench.html
+bench: model ## Measure this machine; writes out/bench.json and out/bench.reports.html
 	mkdir -p out
-	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.html
+	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.reports.html
 
 clean: ## Remove what was made here; models and caches stay
 	rm -rf $(VENV) .tools out .mypy_cache .ruff_cache .pytest_cache

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bench.client import LspClient
-from bench.corpus import SAMPLES
-from bench.trace import rhythm
+from bench.targets.client import LspClient
+from bench.traces.corpus import SAMPLES
+from bench.traces.trace import rhythm
 from codekv.errors import CodekvError
 
 if TYPE_CHECKING:

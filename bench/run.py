@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from bench import corpus, traces
-from bench.replay import Plan, Replay
-from bench.trace import cut
+from bench.traces import corpus
+from bench.traces import generators as traces
+from bench.traces.replay import Replay, ReplayPlan
+from bench.traces.trace import cut
 from codekv.config import cache_dir, cache_dir_at
 from codekv.errors import CodekvError
 
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from bench.counting import Counted
-    from bench.replay import Pace, Progress
-    from bench.sample import Journal, Sample
-    from bench.target import Target
-    from bench.trace import Trace
+    from bench.targets.counting import Counted
+    from bench.targets.target import Target
+    from bench.traces.replay import Pace, ReplayProgress
+    from bench.traces.sample import Journal, Sample
+    from bench.traces.trace import Trace
 
 MAIN = "codekv"
 FRESH = "fresh"
@@ -155,7 +156,7 @@ async def execute(
     built: tuple[Trace, ...],
     entrants: Sequence[Entrant],
     journal: Journal,
-    progress: Progress,
+    progress: ReplayProgress,
 ) -> Result:
     """Replay all traces against all entrants; a run that is cut gives what it has."""
     result = Result(built)
@@ -182,16 +183,16 @@ async def execute(
     return result
 
 
-def plan_for(name: str, options: Options) -> Plan:
+def plan_for(name: str, options: Options) -> ReplayPlan:
     """How one entrant is replayed."""
     settle = 1.2 if options.quick else 120.0
     if name == MAIN:
-        return Plan(name, options.pace, settle=settle)
+        return ReplayPlan(name, options.pace, settle=settle)
     if name == DIVERGENCE:
-        return Plan(name, options.pace)
+        return ReplayPlan(name, options.pace)
     if name == FRESH:
-        return Plan(name)
-    return Plan(name, max_asks=options.baseline_asks)
+        return ReplayPlan(name)
+    return ReplayPlan(name, max_asks=options.baseline_asks)
 
 
 def remove(run: str) -> None:

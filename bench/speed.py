@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bench.host import bandwidth_gb_s
-from codekv.model.int8 import WEIGHTS_FILE
-from codekv.model.weights import WeightsFile
+from codekv.model.runtime.int8 import WEIGHTS_FILE
+from codekv.model.runtime.weights import WeightsFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
 
 PREFILL = 512
 ROUNDS = 10

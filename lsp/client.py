@@ -14,7 +14,7 @@ from codekv.completion.api import Trigger
 if TYPE_CHECKING:
     from lsprotocol import types
 
-    from lsp.decode import Ask
+    from lsp.decode import CompletionParams
 
 _CLIENT_WAITS = {"neovim": 0.2}
 """Seconds that an editor is known to wait after a key before it asks."""
@@ -35,8 +35,8 @@ class Numbering(Enum):
 
 
 @dataclass(slots=True)
-class Client:
-    """Facts about a client; all false for one that has said nothing."""
+class ClientProfile:
+    """BlockMetadata about a client; all false for one that has said nothing."""
 
     name: str = ""
     has_inline_completion: bool = False
@@ -47,7 +47,7 @@ class Client:
     numbering: Numbering = Numbering.UNKNOWN
 
     @classmethod
-    def of(cls, params: types.InitializeParams) -> Client:
+    def of(cls, params: types.InitializeParams) -> ClientProfile:
         """Read the facts from an initialize request."""
         caps = params.capabilities
         text, window, workspace = caps.text_document, caps.window, caps.workspace
@@ -90,7 +90,7 @@ class Client:
         inside = [f for f in self.folders if uri.startswith(f.rstrip("/") + "/")]
         return max(inside, key=len, default="")
 
-    def trigger_of(self, ask: Ask, since_change: float | None) -> Trigger:
+    def trigger_of(self, ask: CompletionParams, since_change: float | None) -> Trigger:
         """Tell whether a person asked, whichever numbers the client uses.
 
         Old clients send 0 and 1 where new ones send 1 and 2, so a 1 alone says

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lsp.documents import Change, Place, Span
+from lsp.documents import Change, DocumentPlace, TextSpan
 
 _KEPT_CAPABILITIES = {
     "general": ("positionEncodings",),
@@ -28,12 +28,12 @@ class ShapeError(ValueError):
 class SelectedEntry:
     """The popup's entry and the span it would replace."""
 
-    span: Span
+    span: TextSpan
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class CompletionParams:
     """A question for a completion.
 
     Attributes:
@@ -43,7 +43,7 @@ class Ask:
     """
 
     uri: str
-    place: Place
+    place: DocumentPlace
     trigger_kind: int | None = None
     selected: SelectedEntry | None = None
     is_old_client: bool = False
@@ -89,29 +89,31 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SettingsParams:
     """What came as settings, unexamined."""
 
     values: Any
 
 
-def decode_place(value: Any) -> Place:
+def decode_place(value: Any) -> DocumentPlace:
     """Decode a position."""
     table = table_of(value)
-    return Place(number_of(table.get("line")), number_of(table.get("character")))
+    return DocumentPlace(
+        number_of(table.get("line")), number_of(table.get("character"))
+    )
 
 
-def decode_span(value: Any) -> Span:
+def decode_span(value: Any) -> TextSpan:
     """Decode a range: an object, or the pair that old clients send."""
     if isinstance(value, list):
         if len(value) != 2:  # noqa: PLR2004 - a pair
             raise ShapeError("a range is two positions")
-        return Span(decode_place(value[0]), decode_place(value[1]))
+        return TextSpan(decode_place(value[0]), decode_place(value[1]))
     table = table_of(value)
-    return Span(decode_place(table.get("start")), decode_place(table.get("end")))
+    return TextSpan(decode_place(table.get("start")), decode_place(table.get("end")))
 
 
-def decode_ask(value: Any) -> Ask:
+def decode_ask(value: Any) -> CompletionParams:
     """Decode the parameters of either completion request."""
     params = table_of(value)
     context = params.get("context")
@@ -119,7 +121,7 @@ def decode_ask(value: Any) -> Ask:
     kind = context.get("triggerKind")
     kind = kind if isinstance(kind, int) and not isinstance(kind, bool) else None
     selected, is_pair = _decode_selected(context.get("selectedCompletionInfo"))
-    return Ask(
+    return CompletionParams(
         uri=_uri(params),
         place=decode_place(params.get("position")),
         trigger_kind=kind,
@@ -190,9 +192,9 @@ def decode_offered(value: Any) -> Offered:
     )
 
 
-def decode_settings(value: Any) -> Settings:
+def decode_settings(value: Any) -> SettingsParams:
     """Decode `workspace/didChangeConfiguration`."""
-    return Settings(value.get("settings") if isinstance(value, dict) else None)
+    return SettingsParams(value.get("settings") if isinstance(value, dict) else None)
 
 
 def minimal_initialize(data: dict[str, Any]) -> dict[str, Any]:

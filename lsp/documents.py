@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from lsp.convert import Encoding
 
 
-class Place(NamedTuple):
+class DocumentPlace(NamedTuple):
     """A position as editors count: zero-based line, column in the editor's units."""
 
     line: int
     character: int
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A range as editors count; the end is exclusive."""
 
-    start: Place
-    end: Place
+    start: DocumentPlace
+    end: DocumentPlace
 
 
 class Change(NamedTuple):
     """One edit; without a span it replaces everything."""
 
-    span: Span | None
+    span: TextSpan | None
     text: str
 
 
@@ -52,7 +52,7 @@ def split_lines(text: str) -> list[str]:
 
 
 @dataclass(slots=True)
-class Document:
+class OpenDocument:
     """One open document.
 
     Attributes:
@@ -112,22 +112,24 @@ class Document:
             self._snapshot = made
         return made
 
-    def byte_of(self, place: Place) -> ByteOffset:
+    def byte_of(self, place: DocumentPlace) -> ByteOffset:
         """Turn an editor position into an offset of the snapshot's data."""
         line, index = self._locate(place)
         above = "".join(self.lines[:line]) + self.lines[line][:index]
         return ByteOffset(_num_plain_bytes(above))
 
-    def place_of(self, offset: int) -> Place:
+    def place_of(self, offset: int) -> DocumentPlace:
         """Turn an offset of the snapshot's data into an editor position."""
         data = self.snapshot().data
         line = data.count(b"\n", 0, offset)
         start = data.rfind(b"\n", 0, offset) + 1
         # Code points, because lone surrogates take other units here than there.
         index = len(data[start:offset].decode("utf-8", "ignore"))
-        return Place(line, num_units_of(self.lines[line][:index], self.encoding))
+        return DocumentPlace(
+            line, num_units_of(self.lines[line][:index], self.encoding)
+        )
 
-    def _locate(self, place: Place) -> tuple[int, int]:
+    def _locate(self, place: DocumentPlace) -> tuple[int, int]:
         """Find the line and the code point in it that a position means."""
         last = len(self.lines) - 1
         if place.line < 0:
@@ -143,18 +145,18 @@ class DocumentStore:
 
     def __init__(self) -> None:
         self.encoding: Encoding = "utf-16"
-        self._documents: dict[str, Document] = {}
+        self._documents: dict[str, OpenDocument] = {}
         self._revisions = itertools.count(1)
 
     def __len__(self) -> int:
         return len(self._documents)
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[OpenDocument]:
         return iter(list(self._documents.values()))
 
-    def open(self, uri: str, language: str, version: int, text: str) -> Document:
+    def open(self, uri: str, language: str, version: int, text: str) -> OpenDocument:
         """Take a document; one that is open already is replaced."""
-        document = Document(uri, language.lower(), self.encoding, version)
+        document = OpenDocument(uri, language.lower(), self.encoding, version)
         document.replace_all(text)
         document.revision = self.next_revision()
         self._documents[uri] = document
@@ -162,7 +164,7 @@ class DocumentStore:
 
     def change(
         self, uri: str, version: int, changes: Iterable[Change]
-    ) -> Document | None:
+    ) -> OpenDocument | None:
         """Apply edits in their order; None if the document is not open."""
         document = self._documents.get(uri)
         if document is None:
@@ -188,7 +190,7 @@ class DocumentStore:
         """Give a number that no text has had."""
         return next(self._revisions)
 
-    def get(self, uri: str) -> Document | None:
+    def get(self, uri: str) -> OpenDocument | None:
         """Give an open document, or None."""
         return self._documents.get(uri)
 

@@ -1,20 +1,20 @@
 """Keeps documents that must stay out away from the service.
 
 Asked before a text is handed over, so that nothing of an excluded document can reach
-a prompt, a cache or a log. The rules are `codekv.completion.privacy`'s.
+a prompt, a cache or a log. The rules are `codekv.completion.privacy.exclusion`'s.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codekv.completion.privacy import Privacy
+from codekv.completion.privacy.exclusion import Privacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from codekv.completion.privacy import Silence
+    from codekv.completion.privacy.exclusion import ExclusionReason
     from codekv.config import Config
     from lsp.views import View
 
@@ -29,9 +29,9 @@ class Guard:
     def __init__(self, rules_of: Callable[[str], tuple[Config, Path | None]]) -> None:
         self._rules_of = rules_of
         self._privacies: dict[tuple[Config, Path | None], Privacy] = {}
-        self._judged: dict[str, tuple[int, Silence | None]] = {}
+        self._judged: dict[str, tuple[int, ExclusionReason | None]] = {}
 
-    def silence(self, view: View) -> Silence | None:
+    def silence(self, view: View) -> ExclusionReason | None:
         """Tell why a document must stay out; judged once per revision."""
         uri = view.snapshot.uri
         revision, verdict = self._judged.get(uri, (None, None))

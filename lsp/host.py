@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from codekv.completion.api import State, Status
 from codekv.errors import CodekvError
-from lsp.aside import aside
+from lsp.daemon_thread import aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ ServiceFactory: TypeAlias = "Callable[[Config, Path | None], CompletionService]"
 CLOSE_SECONDS = 1.0
 
 
-class Host:
+class ServiceHolder:
     """Owns the service: none before `start`, none after `close`.
 
     Attributes:

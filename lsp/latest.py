@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Turn:
+class RequestSlot:
     """One question's right to be answered; lost for good once something newer comes."""
 
     def __init__(self) -> None:
@@ -62,12 +62,12 @@ class Latest:
     """Hands out turns, one current turn per key."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, RequestSlot] = {}
 
-    def take(self, key: str) -> Turn:
+    def take(self, key: str) -> RequestSlot:
         """Begin a turn; the older turn of the same key is lost."""
         self.drop(key)
-        turn = Turn()
+        turn = RequestSlot()
         self._turns[key] = turn
         return turn
 
@@ -77,7 +77,7 @@ class Latest:
         if turn is not None:
             turn.lose()
 
-    def release(self, key: str, turn: Turn) -> None:
+    def release(self, key: str, turn: RequestSlot) -> None:
         """Forget a turn that is over, unless a newer one has its place."""
         if self._turns.get(key) is turn:
             del self._turns[key]

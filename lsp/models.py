@@ -8,8 +8,8 @@ def known_models() -> list[dict[str, str]]:
 
     Looks at the disk: the store may have changed since the server started.
     """
-    from codekv.model.catalog import CATALOG
-    from codekv.model.store import list_models
+    from codekv.model.library.catalog import CATALOG
+    from codekv.model.library.store import list_models
 
     stored = {model.name for model in list_models()}
     known = {

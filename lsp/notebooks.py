@@ -15,7 +15,7 @@ from codekv.text.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from lsp.documents import Document, DocumentStore
+    from lsp.documents import DocumentStore, OpenDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class NotebookStore:
         notebook = self._notebook_of_code(uri)
         return uri if notebook is None else notebook.uri
 
-    def join(self, document: Document) -> tuple[Snapshot, int] | None:
+    def join(self, document: OpenDocument) -> tuple[Snapshot, int] | None:
         """Join the cells in a cell's language.
 
         Returns:

@@ -12,21 +12,21 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.completion.api import Completion, Request, Selected, Source, Trigger
+from codekv.completion.api import AnswerSource, Completion, Request, Selected, Trigger
 from codekv.errors import CancelledWorkError, CodekvError, DocumentError
-from lsp.documents import Span
+from lsp.documents import TextSpan
 
 if TYPE_CHECKING:
     from codekv.completion.api import Item
-    from lsp.decode import Ask
-    from lsp.latest import Turn
+    from lsp.decode import CompletionParams
+    from lsp.latest import RequestSlot
     from lsp.server import Server
     from lsp.views import View
 
 logger = logging.getLogger(__name__)
 
 SHOW_WORKING_S = 0.1
-_NOTHING = Completion(source=Source.NONE)
+_NOTHING = Completion(source=AnswerSource.NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,21 @@ class Question:
     uri: str
     view: View
     request: Request
-    turn: Turn
+    turn: RequestSlot
     wait: float
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ShownOffer:
     """An item in the editor's positions."""
 
     item: Item
-    span: Span
+    span: TextSpan
 
 
-def pose(server: Server, ask: Ask, trigger: Trigger | None = None) -> Question | None:
+def pose(
+    server: Server, ask: CompletionParams, trigger: Trigger | None = None
+) -> Question | None:
     """Freeze the document and become its newest question.
 
     Returns:
@@ -82,7 +84,7 @@ def pose(server: Server, ask: Ask, trigger: Trigger | None = None) -> Question |
     return Question(ask.uri, view, request, turn, 0.0 if is_invoked else wait)
 
 
-async def resolve(server: Server, question: Question) -> list[Offer] | None:
+async def resolve(server: Server, question: Question) -> list[ShownOffer] | None:
     """Get the items for a question.
 
     Returns:
@@ -129,7 +131,7 @@ async def _ask_service(server: Server, question: Question) -> Completion:
             completion = await service.complete(question.request)
     finally:
         soon.cancel()
-    if completion.source is Source.MODEL:
+    if completion.source is AnswerSource.MODEL:
         server.debounce.answered(server.now() - started)
     return completion
 
@@ -140,7 +142,7 @@ def _is_fresh(server: Server, question: Question) -> bool:
     return view is not None and view.revision == question.view.revision
 
 
-def _selected(view: View, ask: Ask) -> Selected | None:
+def _selected(view: View, ask: CompletionParams) -> Selected | None:
     entry = ask.selected
     if entry is None:
         return None
@@ -148,7 +150,7 @@ def _selected(view: View, ask: Ask) -> Selected | None:
     return Selected(start, max(start, end), entry.text)
 
 
-def _offer(view: View, request: Request, item: Item) -> Offer | None:
+def _offer(view: View, request: Request, item: Item) -> ShownOffer | None:
     """Put an item into the editor's positions; None if it breaks its contract.
 
     An item that does would delete or misplace text of the user's.
@@ -164,7 +166,7 @@ def _offer(view: View, request: Request, item: Item) -> Offer | None:
     elif request.selected is None and not _keeps(item, data[start:cursor]):
         fault = "it does not begin with what stands before the cursor"
     else:
-        return Offer(item, Span(view.place_of(start), view.place_of(end)))
+        return ShownOffer(item, TextSpan(view.place_of(start), view.place_of(end)))
     logger.warning("item %s dropped: %s", item.id, fault)
     return None
 

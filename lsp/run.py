@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from codekv.config import Config
 from codekv.errors import UsageError
-from lsp.host import Host
+from lsp.host import ServiceHolder
 from lsp.log import configure_logging
-from lsp.server import Server, Terms
+from lsp.server import Server, SessionOptions
 from lsp.transport import (
     PipeWriter,
     SocketWriter,
@@ -49,8 +49,8 @@ def run_stdio(load: Callable[[], ServiceFactory]) -> int:
     async def main() -> int:
         loop = asyncio.get_running_loop()
         over: asyncio.Future[int] = loop.create_future()
-        host = Host(load)
-        server = Server(host, Terms(over.set_result, host.close))
+        host = ServiceHolder(load)
+        server = Server(host, SessionOptions(over.set_result, host.close))
         server.protocol.set_writer(writer)
         read_pipe(source, loop, server)
         code = await over
@@ -79,7 +79,7 @@ def run_tcp(load: Callable[[], ServiceFactory], address: str, token: str | None)
         )
     configure_logging(Config())
     try:
-        asyncio.run(_serve_tcp(Host(load), host_name, port, token))
+        asyncio.run(_serve_tcp(ServiceHolder(load), host_name, port, token))
     except KeyboardInterrupt:
         return 0
     return 0
@@ -108,14 +108,16 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-async def _serve_tcp(host: Host, name: str, port: int, token: str | None) -> None:
+async def _serve_tcp(
+    host: ServiceHolder, name: str, port: int, token: str | None
+) -> None:
     numbers = itertools.count(1)
 
     async def connected(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        terms = Terms(over.set_result, _keep_service, token, next(numbers))
+        terms = SessionOptions(over.set_result, _keep_service, token, next(numbers))
         server = Server(host, terms)
         socket = SocketWriter(writer)
         server.protocol.set_writer(socket)

@@ -20,7 +20,7 @@ from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
 
 from codekv import __version__
-from lsp.client import Client
+from lsp.client import ClientProfile
 from lsp.debounce import Debounce
 from lsp.documents import DocumentStore
 from lsp.features import FEATURES
@@ -28,21 +28,21 @@ from lsp.guard import Guard
 from lsp.latest import Latest
 from lsp.notebooks import NotebookStore
 from lsp.protocol import Protocol
-from lsp.settings import Settings, token_of
+from lsp.settings import EditorSettings, token_of
 from lsp.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from codekv.completion.privacy import Silence
+    from codekv.completion.privacy.exclusion import ExclusionReason
     from codekv.config import Config
-    from lsp.host import Host
+    from lsp.host import ServiceHolder
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SessionOptions:
     """On what conditions a client is served.
 
     Attributes:
@@ -70,16 +70,16 @@ class Server(LanguageServer):
 
     protocol: Protocol
 
-    def __init__(self, host: Host, terms: Terms) -> None:
+    def __init__(self, host: ServiceHolder, terms: SessionOptions) -> None:
         self.host = host
         self.terms = terms
-        self.client = Client()
+        self.client = ClientProfile()
         self.documents = DocumentStore()
         self.notebooks = NotebookStore(self.documents)
         self.views = Views(self.documents, self.notebooks, terms.number)
-        self.settings = Settings()
+        self.settings = EditorSettings()
         self.guard = Guard(self._rules_of)
-        self.silence: Silence | None = None
+        self.silence: ExclusionReason | None = None
         self.latest = Latest()
         self.debounce = Debounce()
         self._listeners: dict[str, Callable[[Any], None]] = {}

@@ -19,7 +19,7 @@ _FOREIGN = frozenset({"token", "editorInfo", "editorPluginInfo"})
 
 
 @dataclass(slots=True)
-class Settings:
+class EditorSettings:
     """All layers of one client.
 
     Attributes:

@@ -13,7 +13,7 @@ from codekv.units import ByteOffset
 
 if TYPE_CHECKING:
     from codekv.text.snapshot import Snapshot
-    from lsp.documents import Document, DocumentStore, Place
+    from lsp.documents import DocumentPlace, DocumentStore, OpenDocument
     from lsp.notebooks import NotebookStore
 
 
@@ -28,7 +28,7 @@ class View:
     """
 
     snapshot: Snapshot
-    document: Document
+    document: OpenDocument
     base_byte: int = 0
 
     @property
@@ -41,11 +41,11 @@ class View:
         """Where the document's text ends in the snapshot."""
         return self.base_byte + len(self.document.snapshot().data)
 
-    def byte_of(self, place: Place) -> ByteOffset:
+    def byte_of(self, place: DocumentPlace) -> ByteOffset:
         """Turn an editor position into an offset of the snapshot."""
         return ByteOffset(self.base_byte + self.document.byte_of(place))
 
-    def place_of(self, offset: int) -> Place:
+    def place_of(self, offset: int) -> DocumentPlace:
         """Turn an offset of the snapshot into an editor position."""
         return self.document.place_of(offset - self.base_byte)
 

@@ -13,9 +13,9 @@ import statistics
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bench import corpus
-from bench.cursors import cursors
 from bench.micro.output import give
+from bench.traces import corpus
+from bench.traces.cursors import cursors
 from codekv.completion.api import Request, Trigger
 from codekv.completion.service import Service
 from codekv.config import Config, apply
@@ -24,7 +24,7 @@ from codekv.text.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.cursors import Cursor
+    from bench.traces.cursors import Cursor
     from codekv.completion.api import Completion
 
 NUM_PLACES = 24

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench.pipes import pipe_table
+from bench.reports.pipes import pipe_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MeasuredPart:
     """How a measured part is shown.
 
     Attributes:
@@ -27,7 +27,7 @@ class Part:
 
 
 PARTS = {
-    "step": Part(
+    "step": MeasuredPart(
         "One step of the model",
         "A prefill and steps of 1 to 16 tokens behind 1000 tokens of context, medians; "
         "*floor* is the time in which the memory, as measured in the same run with all "
@@ -48,7 +48,7 @@ PARTS = {
             "rss_mb": "memory after loading",
         },
     ),
-    "candidates": Part(
+    "candidates": MeasuredPart(
         "Several answers beside one",
         "Asked by hand at places in the sample files, behind a context that is held: "
         "one answer, which may guess and check several of its tokens in a step, and "
@@ -64,7 +64,7 @@ PARTS = {
             "ratio_by_one": "three over one a token at a time, median of the places",
         },
     ),
-    "weights": Part(
+    "weights": MeasuredPart(
         "8 or 4 bits per weight",
         "The matrix products of one step with the model's sizes, int8 as used here and "
         "torch's 4-bit product (groups of 32, bfloat16 activations), medians.",
@@ -75,7 +75,7 @@ PARTS = {
             "ratio": "4 over 8",
         },
     ),
-    "store": Part(
+    "store": MeasuredPart(
         "The block store",
         "A block of 256 tokens with the default model's sizes: stored, restored from "
         "memory, and from disk (its file in the page cache), medians in milliseconds.",
@@ -89,7 +89,7 @@ PARTS = {
             "disk_ms_p95": "p95",
         },
     ),
-    "index": Part(
+    "index": MeasuredPart(
         "The prefix index",
         "Microseconds per block to name, match (by everything before it, or by its own "
         "tokens) and insert blocks, as the number of stored functions grows.\n\n"
@@ -102,7 +102,7 @@ PARTS = {
             "insert_us": "insert",
         },
     ),
-    "protocol": Part(
+    "protocol": MeasuredPart(
         "The language server without a model",
         "The real server process over a service that follows a script, so that nothing "
         "here is the model's. Wall times include the client that measures; processor "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bench.svg import Canvas, Scale
+from bench.reports.svg import Canvas, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

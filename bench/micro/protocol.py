@@ -23,7 +23,7 @@ from bench.micro.output import give
 from bench.micro.page import PARTS
 from codekv.testing.client import start_scripted
 from codekv.testing.editor import Editor
-from codekv.testing.service import Answer, Script
+from codekv.testing.service import ScriptedAnswer, ServiceScript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,12 +47,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure everything and print; write to the file that is named, if one is."""
     report: dict[str, Any] = {"bench": "protocol"}
     greetings: list[float] = []
-    measures: tuple[tuple[Callable[[Editor], dict[str, float]], Answer], ...] = (
-        (_beside_a_generation, Answer("slow", delay_ms=5_000)),
-        (_flood, Answer("done", delay_ms=100)),
-        (_large_file, Answer("done")),
-        (_open_and_close, Answer("done")),
-        (_idle, Answer("done")),
+    measures: tuple[
+        tuple[Callable[[Editor], dict[str, float]], ScriptedAnswer], ...
+    ] = (
+        (_beside_a_generation, ScriptedAnswer("slow", delay_ms=5_000)),
+        (_flood, ScriptedAnswer("done", delay_ms=100)),
+        (_large_file, ScriptedAnswer("done")),
+        (_open_and_close, ScriptedAnswer("done")),
+        (_idle, ScriptedAnswer("done")),
     )
     for measure, answer in measures:
         with tempfile.TemporaryDirectory() as folder:
@@ -68,10 +70,10 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _run(
-    measure: Callable[[Editor], dict[str, float]], answer: Answer, folder: Path
+    measure: Callable[[Editor], dict[str, float]], answer: ScriptedAnswer, folder: Path
 ) -> tuple[float, dict[str, float]]:
     path = folder / "script.json"
-    path.write_text(Script(answers=(answer,)).to_json(), "utf-8")
+    path.write_text(ServiceScript(answers=(answer,)).to_json(), "utf-8")
     started = time.perf_counter()
     with start_scripted(path, folder) as client:
         editor = Editor(client, dict(GREETING))

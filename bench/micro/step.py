@@ -20,17 +20,17 @@ import torch
 
 from bench.micro.output import give
 from codekv.config import ModelConfig
-from codekv.model import kernels
-from codekv.model.int8 import INT8_FILE
-from codekv.model.loader import load_runtime
-from codekv.model.resolve import resolve_model
-from codekv.model.weights import WeightsFile
+from codekv.model.library.resolve import resolve_model
+from codekv.model.runtime import kernels
+from codekv.model.runtime.int8 import INT8_FILE
+from codekv.model.runtime.loader import load_runtime
+from codekv.model.runtime.weights import WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
 
 PREFILL = (64, 512, 1024, 2048)
 STEPS = (1, 2, 4, 8, 16)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from bench.micro.output import give
-from codekv.storage.allocator import keep_freed_memory
-from codekv.storage.blockstore import BlockStore, Facts, StoreBudget
+from codekv.storage.blockstore import BlockMetadata, BlockStore, StoreBudget
 from codekv.storage.codec import ClassCodec
+from codekv.storage.malloc_tuning import keep_freed_memory
 from codekv.storage.plain import PLAIN_NAMES, plain_codec
 from codekv.storage.presets import PRESETS
 
@@ -78,7 +78,7 @@ def _measure(codec: Codec, planes: Planes, folder: Path) -> dict[str, float]:
     refs = [store.ref(None, [i] * NUM_TOKENS) for i in range(NUM_BLOCKS)]
     # Classes as code has them: half names, a sixth of each other kind.
     classes = bytes([2, 2, 2, 3, 1, 0] * NUM_TOKENS)[:NUM_TOKENS]
-    facts = Facts(classes, cost_s=0.5)
+    facts = BlockMetadata(classes, cost_s=0.5)
     put = _times(lambda ref: store.put(ref, planes, facts), refs)
     ram = _times(lambda ref: _load(store, ref), refs)
     flush = _times(lambda _: store.flush(0), refs)
@@ -105,7 +105,7 @@ def _open() -> float:
         store = BlockStore(fingerprint="m", budget=budget, codec=codec)
         planes = [(torch.ones(1, 1, 2), torch.ones(1, 1, 2))]
         for i in range(NUM_FILES):
-            store.put(store.ref(None, [i]), planes, Facts(b"\0", 0.1))
+            store.put(store.ref(None, [i]), planes, BlockMetadata(b"\0", 0.1))
         store.flush(600_000)
         started = time.perf_counter()
         again = BlockStore(fingerprint="m", budget=budget, codec=codec)

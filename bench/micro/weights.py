@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bench.micro.output import give
-from codekv.model import kernels
+from codekv.model.runtime import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] = ()) -> None:
 def _eight(name: str) -> Callable[[int, int], Callable[[Tensor], object]]:
     def make(inputs: int, outputs: int) -> Callable[[Tensor], object]:
         rows_NK = torch.randint(-127, 128, (outputs, inputs), dtype=torch.int8)
-        product = kernels.Choice(name, 8).pack(rows_NK, torch.full((outputs,), 0.01))
+        product = kernels.KernelChoice(name, 8).pack(
+            rows_NK, torch.full((outputs,), 0.01)
+        )
 
         def multiply(x_TK: Tensor) -> object:
             return product(x_TK, x_TK.abs().amax(-1, True).reciprocal())

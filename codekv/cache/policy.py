@@ -48,7 +48,7 @@ class Cost:
         return (math.log2(per_byte) - age / self.half_life_s, block.used_at)
 
 
-class Attention:
+class AttentionImportance:
     """Least attended leaves first; ties by last use."""
 
     def priority(self, block: Block, now: float) -> tuple[float, ...]:
@@ -59,7 +59,7 @@ class Attention:
 POLICIES: dict[str, Policy] = {
     "recency": Recency(),
     "cost": Cost(),
-    "attention": Attention(),
+    "attention": AttentionImportance(),
 }
 
 

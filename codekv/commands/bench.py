@@ -89,7 +89,7 @@ def bench(**given: Any) -> None:
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     if given["compare"]:
-        from bench.compare import show
+        from bench.reports.compare import show
 
         show(console, *given["compare"])
         return
@@ -105,7 +105,7 @@ def bench(**given: Any) -> None:
 
 def _root(given: dict[str, Any]) -> Path:
     if given["sources"]:
-        from bench.fetch import fetch_all, sources_dir
+        from bench.traces.fetch import fetch_all, sources_dir
 
         fetch_all()
         return sources_dir()
@@ -154,8 +154,12 @@ async def _measure(
     options: Options, config: Config, given: dict[str, Any], console: Any
 ) -> dict[str, Any]:
     from bench import host
-    from bench.counting import count_all
-    from bench.entrants import (
+    from bench.reports.progress import RichProgress
+    from bench.reports.report import report
+    from bench.reports.table import show
+    from bench.run import execute, plan, private_store, remove, run_id, scratch
+    from bench.targets.counting import count_all
+    from bench.targets.entrants import (
         BASELINES,
         Shared,
         divergence_entrant,
@@ -163,11 +167,7 @@ async def _measure(
         lsp_entrant,
         measured,
     )
-    from bench.progress import RichProgress
-    from bench.report import report
-    from bench.run import execute, plan, private_store, remove, run_id, scratch
-    from bench.sample import Journal
-    from bench.table import show
+    from bench.traces.sample import Journal
 
     used = measured(config, as_used=given["as_used"])
     names = () if given["no_baselines"] else given["baselines"] or BASELINES
@@ -183,7 +183,7 @@ async def _measure(
     if options.divergence:
         entrants.append(divergence_entrant(used))
     if given["against"]:
-        from bench.against import http_entrant
+        from bench.targets.against import http_entrant
 
         entrants.append(http_entrant(given["against"], used))
     journal = Journal(scratch(run) / "journal.jsonl", run)
@@ -215,6 +215,6 @@ def _write(report: dict[str, Any], json_file: Path | None, html: Path | None) ->
         text = json.dumps(report, indent=1, ensure_ascii=False)
         json_file.write_text(text + "\n", "utf-8")
     if html is not None:
-        from bench.html import render
+        from bench.reports.html import render
 
         html.write_text(render(report), "utf-8")

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from codekv.commands.console import err, out
 from codekv.config import cache_dir
-from codekv.storage import survey
+from codekv.storage import administration as survey
 
 
 @click.group()

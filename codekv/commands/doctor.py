@@ -16,8 +16,8 @@ from rich.table import Table
 from codekv import __version__, config
 from codekv.commands.console import out
 from codekv.errors import CodekvError
-from codekv.model import store
-from codekv.model.catalog import DEFAULT, find_entry
+from codekv.model.library import store
+from codekv.model.library.catalog import DEFAULT, find_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _STYLE = {"good": "green", "note": "yellow", "bad": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One fact about this machine.
 
     Attributes:
@@ -60,9 +60,9 @@ def doctor() -> None:
         raise click.exceptions.Exit(1)
 
 
-def examine(workspace: Path) -> Iterator[Finding]:
+def examine(workspace: Path) -> Iterator[Diagnosis]:
     """Look at everything; never raises and never uses the network."""
-    yield Finding(
+    yield Diagnosis(
         "good", "codekv", f"{__version__}, Python {platform.python_version()}"
     )
     yield from _processor()
@@ -72,28 +72,28 @@ def examine(workspace: Path) -> Iterator[Finding]:
     yield from _models(workspace)
 
 
-def _processor() -> Iterator[Finding]:
+def _processor() -> Iterator[Diagnosis]:
     cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
-    yield Finding("good", "processor", f"{_processor_name()}, {cores} cores")
+    yield Diagnosis("good", "processor", f"{_processor_name()}, {cores} cores")
     try:
         import torch
 
-        from codekv.model.loader import choose_compute, choose_device
+        from codekv.model.runtime.loader import choose_compute, choose_device
 
         device = choose_device("auto")
         compute = choose_compute("auto", device)
     except (ImportError, OSError, CodekvError) as error:
         detail = f"cannot be used ({' '.join(str(error).split())})"
-        yield Finding("bad", "torch", detail, "pip install torch")
+        yield Diagnosis("bad", "torch", detail, "pip install torch")
         return
-    yield Finding(
+    yield Diagnosis(
         "good", "torch", f"{torch.__version__}, computes {compute} on {device}"
     )
     if device == "cpu":
         yield _features()
 
 
-def _features() -> Finding:
+def _features() -> Diagnosis:
     """Which instructions the int8 kernels will find."""
     import torch
 
@@ -111,44 +111,44 @@ def _features() -> Finding:
     ]
     detail = ", ".join(found) or torch.backends.cpu.get_cpu_capability()
     if "VNNI" in found or platform.machine() in ("arm64", "aarch64"):
-        return Finding("good", "features", detail)
+        return Diagnosis("good", "features", detail)
     line = f"{detail}; without VNNI int8 is slower and uses 7-bit weights"
-    return Finding("note", "features", line)
+    return Diagnosis("note", "features", line)
 
 
-def _memory() -> Finding:
+def _memory() -> Diagnosis:
     memory = psutil.virtual_memory()
     detail = f"{memory.total / 2**30:.1f} GiB, {memory.available / 2**30:.1f} GiB free"
     if memory.available < _NEED_MEMORY:
         remedy = "close other programs, or set model.name to the small model"
-        return Finding("note", "memory", detail, remedy)
-    return Finding("good", "memory", detail)
+        return Diagnosis("note", "memory", detail, remedy)
+    return Diagnosis("good", "memory", detail)
 
 
-def _disk() -> Finding:
+def _disk() -> Diagnosis:
     folder = config.data_dir()
     parent = next(p for p in (folder, *folder.parents) if p.exists())
     free = shutil.disk_usage(parent).free
     detail = f"{free / 1e9:.1f} GB free at {folder}"
     if not os.access(parent, os.W_OK):
         detail = f"{folder} cannot be written"
-        return Finding("bad", "disk", detail, f"chown -R $USER {parent}")
+        return Diagnosis("bad", "disk", detail, f"chown -R $USER {parent}")
     if free < _NEED_DISK:
         remedy = f"free {_NEED_DISK / 1e9:.1f} GB before pulling a model"
-        return Finding("note", "disk", detail, remedy)
-    return Finding("good", "disk", detail)
+        return Diagnosis("note", "disk", detail, remedy)
+    return Diagnosis("good", "disk", detail)
 
 
-def _configuration(workspace: Path) -> Iterator[Finding]:
+def _configuration(workspace: Path) -> Iterator[Diagnosis]:
     _, problems = config.load(workspace)
     if not problems:
-        yield Finding("good", "config", "no problems")
+        yield Diagnosis("good", "config", "no problems")
     for problem in problems:
         remedy = f"edit {problem.source}"
-        yield Finding("note", "config", f"{problem.key}: {problem.message}", remedy)
+        yield Diagnosis("note", "config", f"{problem.key}: {problem.message}", remedy)
 
 
-def _models(workspace: Path) -> Iterator[Finding]:
+def _models(workspace: Path) -> Iterator[Diagnosis]:
     settings, _ = config.load(workspace)
     configured = settings.model.name
     entry = find_entry(configured)
@@ -160,11 +160,11 @@ def _models(workspace: Path) -> Iterator[Finding]:
             stored = store.open_model(folder.name)
         except CodekvError as error:
             detail, _, remedy = str(error).partition("; run: ")
-            yield Finding("note", "model", detail, remedy or f"rm -r {folder}")
+            yield Diagnosis("note", "model", detail, remedy or f"rm -r {folder}")
         else:
             names.append(stored.name)
             detail = f"{stored.name}, {stored.num_bytes / 1e9:.1f} GB, {stored.family}"
-            yield Finding("good", "model", detail)
+            yield Diagnosis("good", "model", detail)
     wanted = entry.name if entry else configured
     hub_name = configured.replace("/", "--")
     if wanted in names or hub_name in names or Path(wanted).expanduser().exists():
@@ -172,7 +172,9 @@ def _models(workspace: Path) -> Iterator[Finding]:
     # Another model stands in for the default alone.
     state: State = "note" if entry is DEFAULT and names else "bad"
     remedy = f"codekv model pull {wanted}"
-    yield Finding(state, "model", f"{wanted}, which is configured, is not here", remedy)
+    yield Diagnosis(
+        state, "model", f"{wanted}, which is configured, is not here", remedy
+    )
 
 
 def _processor_name() -> str:

@@ -15,8 +15,8 @@ from codekv.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from bench.cursors import Cursor
-    from bench.plain import PlainAnswers
+    from bench.quality.plain import PlainAnswers
+    from bench.traces.cursors import Cursor
     from codekv.completion.service import Service
     from codekv.config import Config
 
@@ -96,8 +96,8 @@ def infilling(**given: Any) -> None:
 
     Runs generated programs, in a process with limits and without a network.
     """
-    from bench.infilling import evaluate as outcomes
-    from bench.infilling import read_rows, summary
+    from bench.quality.infilling import evaluate as outcomes
+    from bench.quality.infilling import read_rows, summary
 
     limit, skip = given["limit"], given["skip"]
     rows = read_rows(given["data"], limit and limit + skip)[skip:]
@@ -130,7 +130,7 @@ def next_line(**given: Any) -> None:
 
     Each line is taken out of its file, white space and all, and asked for.
     """
-    from bench.quality import judged, summary
+    from bench.quality.next_line import judged, summary
 
     cursors = _cursors(given, ("next-line",))
     more = {"completion.multiline": "never", "kvcache.reuse": "exact"}
@@ -151,8 +151,8 @@ def faults(**given: Any) -> None:
 
     Text said twice, wrong indentation, brackets or quotes without a partner.
     """
-    from bench.cursors import KINDS
-    from bench.quality import fault_summary, judged
+    from bench.quality.next_line import fault_summary, judged
+    from bench.traces.cursors import KINDS
 
     cursors = _cursors(given, tuple(KINDS))
     answers = partial(judged, cursors=cursors)
@@ -195,7 +195,7 @@ class _Run:
     async def _run(self, config: Config, given: dict[str, Any]) -> dict[str, Any]:
         from rich.progress import track
 
-        from bench.quality import write
+        from bench.quality.next_line import write
 
         def made() -> dict[str, Any]:
             report = self._summary(found)
@@ -233,7 +233,7 @@ class _Run:
 
 def _service(config: Config, given: dict[str, Any]) -> Service | PlainAnswers:
     if given.get("prompt") == "plain":
-        from bench.plain import PlainAnswers
+        from bench.quality.plain import PlainAnswers
 
         return PlainAnswers(config)
     from codekv.completion.service import Service
@@ -246,11 +246,11 @@ def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
     from dataclasses import replace
     from random import Random
 
-    from bench import corpus
-    from bench.cursors import cursors
+    from bench.traces import corpus
+    from bench.traces.cursors import cursors
 
     if given["sources"]:
-        from bench.fetch import fetch_all, sources_dir
+        from bench.traces.fetch import fetch_all, sources_dir
 
         fetch_all()
         given["path"] = sources_dir()

@@ -85,8 +85,8 @@ def _open(name: str | None, *, quick: bool) -> tuple[Laboratory, Path]:
     from codekv.config import ModelConfig, load
     from codekv.lab.corpus import samples
     from codekv.lab.laboratory import Laboratory, Size
-    from codekv.model.loader import load_runtime
-    from codekv.model.resolve import resolve_model
+    from codekv.model.library.resolve import resolve_model
+    from codekv.model.runtime.loader import load_runtime
     from codekv.tokens.tokenizer import load_tokenizer
 
     config = load()[0].model
@@ -155,7 +155,7 @@ def _cells(row: dict[str, Any], columns: Sequence[str]) -> list[str]:
 
 def _keep_table(found: dict[str, Any], folder: Path) -> None:
     from codekv.lab.report import table_of
-    from codekv.model.loader import fingerprint
+    from codekv.model.runtime.loader import fingerprint
     from codekv.storage.classtable import save_table
 
     table = table_of(found, fingerprint(folder, "table"))

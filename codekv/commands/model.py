@@ -9,11 +9,11 @@ import click
 from rich.table import Table
 
 from codekv.commands.console import out, pull_progress
-from codekv.model import store
-from codekv.model.catalog import CATALOG, DEFAULT, find_entry
+from codekv.model.library import store
+from codekv.model.library.catalog import CATALOG, DEFAULT, find_entry
 
 if TYPE_CHECKING:
-    from codekv.model.store import StoredModel
+    from codekv.model.library.store import StoredModel
 
 
 @click.group()
@@ -48,7 +48,7 @@ def list_models() -> None:
 @click.option("--again", is_flag=True, help="Fetch and convert even if it is here.")
 def pull(name: str, again: bool) -> None:  # noqa: FBT001 - click passes flags so
     """Fetch a model by catalog name or Hugging Face id, and convert it."""
-    from codekv.model.resolve import obtain
+    from codekv.model.library.resolve import obtain
 
     with pull_progress() as progress:
         stored = obtain(name, progress, again=again)
@@ -60,7 +60,7 @@ def pull(name: str, again: bool) -> None:  # noqa: FBT001 - click passes flags s
 @click.option("--name", help="What to call it; derived from the path if left out.")
 def add(path: Path, name: str | None) -> None:
     """Convert a local GGUF file or model folder."""
-    from codekv.model.resolve import add as add_model
+    from codekv.model.library.resolve import add as add_model
 
     with pull_progress() as progress:
         stored = add_model(path, name, progress)
@@ -73,7 +73,7 @@ def check(name: str) -> None:
     """Verify a model's files and compare it with the plain transformers forward."""
     entry = find_entry(name)
     stored = store.verify_model(entry.name if entry else name)
-    from codekv.model.check import check_model
+    from codekv.model.library.check import check_model
 
     report = check_model(stored.folder)
     for line in report.lines():

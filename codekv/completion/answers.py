@@ -13,7 +13,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codekv.completion.api import Completion, Item, Source, Timing, TokenCounts
+from codekv.completion.api import AnswerSource, Completion, Item, Timing, TokenCounts
 
 if TYPE_CHECKING:
     from codekv.completion.api import Request
@@ -24,7 +24,7 @@ MAX_DOCUMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RememberedAnswer:
     r"""An offer and the text it was made for.
 
     Attributes:
@@ -46,7 +46,7 @@ class Answers:
     """The newest answers of the most recently used documents."""
 
     def __init__(self) -> None:
-        self._documents: OrderedDict[str, deque[Answer]] = OrderedDict()
+        self._documents: OrderedDict[str, deque[RememberedAnswer]] = OrderedDict()
 
     def note(self, request: Request, completion: Completion) -> None:
         """Remember the first item of an answer by the model."""
@@ -55,7 +55,7 @@ class Answers:
         snapshot, item = request.snapshot, completion.items[0]
         cursor = request.cursor_byte
         text = item.text.replace(snapshot.eol, "\n").encode()
-        answer = Answer(
+        answer = RememberedAnswer(
             before=snapshot.data[:cursor],
             after=snapshot.data[cursor:],
             text=text[cursor - item.start_byte :],
@@ -81,7 +81,7 @@ class Answers:
             return replace(
                 answer.completion,
                 items=(_item(answer, rest, request),),
-                source=Source.TYPED_THROUGH,
+                source=AnswerSource.TYPED_THROUGH,
                 timing=Timing(total=total, ttft=total),
                 tokens=TokenCounts(),
             )
@@ -103,7 +103,7 @@ def accepted(snapshot: Snapshot, item: Item) -> tuple[Snapshot, int]:
     return replace(snapshot, data=data), item.start_byte + len(text)
 
 
-def _rest(answer: Answer, data: bytes, cursor: int) -> bytes | None:
+def _rest(answer: RememberedAnswer, data: bytes, cursor: int) -> bytes | None:
     """The part of the offer that is not typed yet; None if the text took another way.
 
     Brackets that the editor closed by itself stand in `after`, unchanged.
@@ -120,7 +120,7 @@ def _rest(answer: Answer, data: bytes, cursor: int) -> bytes | None:
     return rest if rest.strip() and rest[0] & 0xC0 != 0x80 else None
 
 
-def _item(answer: Answer, rest: bytes, request: Request) -> Item:
+def _item(answer: RememberedAnswer, rest: bytes, request: Request) -> Item:
     text = rest.decode("utf-8", errors="ignore")
     if request.snapshot.eol != "\n":
         text = text.replace("\n", request.snapshot.eol)

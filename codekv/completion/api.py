@@ -120,7 +120,7 @@ class TokenCounts:
     steps: int = 0
 
 
-class Source(StrEnum):
+class AnswerSource(StrEnum):
     """Where an answer came from."""
 
     MODEL = "model"
@@ -144,7 +144,7 @@ class Completion:
     model: str = ""
     timing: Timing = field(default_factory=Timing)
     tokens: TokenCounts = field(default_factory=TokenCounts)
-    source: Source = Source.MODEL
+    source: AnswerSource = AnswerSource.MODEL
     reason: str = ""
     reuse_stop: str = ""
     filters: tuple[str, ...] = ()

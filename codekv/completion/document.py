@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Document:
+class CodeDocument:
     """One version of a document, parsed, cut and tokenised.
 
     Attributes:
@@ -35,7 +35,7 @@ class Document:
     cuts: tuple[int, ...]
 
 
-class Documents:
+class CodeDocuments:
     """The newest version of each of a bounded number of documents."""
 
     def __init__(
@@ -45,9 +45,11 @@ class Documents:
         self._parser = parser
         self._chunk_size = chunk_size
         self._limit = limit
-        self._entries: OrderedDict[str, tuple[Document, TokenBuffer]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[CodeDocument, TokenBuffer]] = (
+            OrderedDict()
+        )
 
-    def update(self, snapshot: Snapshot) -> Document:
+    def update(self, snapshot: Snapshot) -> CodeDocument:
         """Bring a document to a snapshot, redoing only what the edit touched."""
         old, buffer = self._entries.get(snapshot.uri, (None, None))
         if old is not None and _same(old.snapshot, snapshot):
@@ -59,19 +61,19 @@ class Documents:
         encoding = buffer.update(snapshot.data)
         found = blocks_of(tree, parts, encoding.ends, self._chunk_size)
         cuts = tuple(start for start, _ in found)
-        document = Document(snapshot, tree, parts, encoding, cuts)
+        document = CodeDocument(snapshot, tree, parts, encoding, cuts)
         self._entries[snapshot.uri] = (document, buffer)
         self._entries.move_to_end(snapshot.uri)
         while len(self._entries) > self._limit:
             self._entries.popitem(last=False)
         return document
 
-    def get(self, uri: str) -> Document | None:
+    def get(self, uri: str) -> CodeDocument | None:
         """The newest known version."""
         entry = self._entries.get(uri)
         return entry[0] if entry else None
 
-    def all(self) -> list[Document]:
+    def all(self) -> list[CodeDocument]:
         """The newest known version of every document."""
         return [document for document, _ in self._entries.values()]
 

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
-    from codekv.model.runtime import ModelSpec
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
+    from codekv.model.runtime.interface import ModelSpec
     from codekv.storage.blockstore import BlockStore
 
 
 def load_pipeline(
     config: Config, workspace: Path | None = None
-) -> Steps[tuple[Pipeline, str | None]]:
+) -> Cooperative[tuple[Pipeline, str | None]]:
     """Find, map and check the model; yields between the parts.
 
     Args:
@@ -29,8 +29,8 @@ def load_pipeline(
     Raises:
         ModelError: The model is not there or cannot be used.
     """
-    from codekv.model.resolve import resolve_model
-    from codekv.storage.allocator import keep_freed_memory
+    from codekv.model.library.resolve import resolve_model
+    from codekv.storage.malloc_tuning import keep_freed_memory
 
     keep_freed_memory()
     resolved = resolve_model(config.model, pull=False)
@@ -41,11 +41,11 @@ def load_pipeline(
     tokenizer = load_tokenizer(resolved.folder, config.model.fim)
     vocab = Vocabulary(tokenizer)
     yield
-    from codekv.model.loader import load_runtime
+    from codekv.model.runtime.loader import load_runtime
 
     runtime = load_runtime(resolved.folder, config.model)
     yield
-    from codekv.completion.document import Documents
+    from codekv.completion.document import CodeDocuments
     from codekv.completion.pipeline import Pipeline
     from codekv.engine.engine import Engine
     from codekv.engine.speed import measured
@@ -55,11 +55,11 @@ def load_pipeline(
     store = open_store(runtime.spec, config, resolved.folder)
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, kvcache)
     engine.speed = yield from measured(runtime)
-    documents = Documents(tokenizer, Parser(), kvcache.chunk_size)
+    documents = CodeDocuments(tokenizer, Parser(), kvcache.chunk_size)
     pipeline = Pipeline(engine, tokenizer, documents, config)
     if workspace is not None:
-        from codekv.completion.others import OtherFiles
-        from codekv.completion.workspace import WorkspaceIndex
+        from codekv.completion.prompt.other_files import OtherFiles
+        from codekv.completion.prompt.workspace import WorkspaceIndex
 
         index = WorkspaceIndex(workspace, config.privacy)
         pipeline.watch(OtherFiles(index, tokenizer))
@@ -75,10 +75,10 @@ def open_store(spec: ModelSpec, config: Config, folder: Path) -> BlockStore:
         folder: The model's, where its calibrated class table lies.
     """
     from codekv.config import cache_dir
-    from codekv.model.loader import fingerprint
+    from codekv.model.runtime.loader import fingerprint
     from codekv.storage.blockstore import BlockStore, StoreBudget
     from codekv.storage.classtable import codec_for, load_table
-    from codekv.storage.upkeep import Upkeep
+    from codekv.storage.eviction_settings import Upkeep
 
     kvcache = config.kvcache
     table = load_table(folder, fingerprint(folder, "table"))

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
-from codekv.completion.drafts import Drafts
-from codekv.completion.offer import Offer
-from codekv.completion.planner import richest
-from codekv.completion.rivals import Rivals
-from codekv.completion.tasks import Prepared, TaskMaker
-from codekv.completion.touched import Definitions
-from codekv.completion.warming import Ahead, blocks_of, far_chains, near_chain
-from codekv.engine.decode import Decoded, Stop
-from codekv.structure.shape import Shape
+from codekv.completion.prompt.planner import richest
+from codekv.completion.prompt.stale_uses import Definitions
+from codekv.completion.prompt.tasks import Prepared, TaskMaker
+from codekv.completion.recent_drafts import Drafts
+from codekv.completion.shaping.offer import CursorOffer
+from codekv.completion.shaping.reranking import Rivals
+from codekv.completion.shaping.shape import Shape
+from codekv.completion.warming import WarmLimit, blocks_of, far_chains, near_chain
+from codekv.engine.decoding.greedy import Decoded, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codekv.completion.document import Document, Documents
-    from codekv.completion.others import OtherFiles
-    from codekv.completion.window import Limits
+    from codekv.completion.document import CodeDocument, CodeDocuments
+    from codekv.completion.prompt.other_files import OtherFiles
+    from codekv.completion.prompt.window import Limits
+    from codekv.completion.shaping.shape import ShapePlan
     from codekv.config import Config
+    from codekv.cooperative import Cooperative
     from codekv.engine.engine import Engine, Outcome
-    from codekv.engine.prefill import Reuse
-    from codekv.steps import Steps
-    from codekv.structure.shape import Plan
+    from codekv.engine.reuse.prefill import Reuse
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
 
@@ -48,7 +48,11 @@ class Pipeline:
     """Answers requests with one engine and one tokenizer."""
 
     def __init__(
-        self, engine: Engine, tokenizer: Tokenizer, documents: Documents, config: Config
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        documents: CodeDocuments,
+        config: Config,
     ) -> None:
         self.engine = engine
         self.documents = documents
@@ -71,7 +75,7 @@ class Pipeline:
         if self._maker.others is not None:
             self._maker.others.index.configure(config.privacy)
 
-    def complete(self, request: Request, submitted: float) -> Steps[Completion]:
+    def complete(self, request: Request, submitted: float) -> Cooperative[Completion]:
         """Answer one request; `submitted` is its clock time in seconds."""
         started = time.perf_counter()
         document = self.documents.update(request.snapshot)
@@ -125,12 +129,12 @@ class Pipeline:
 
         return check
 
-    def _offer(self, request: Request, prepared: Prepared) -> Offer:
-        return Offer(request, prepared, self.config.completion.max_lines)
+    def _offer(self, request: Request, prepared: Prepared) -> CursorOffer:
+        return CursorOffer(request, prepared, self.config.completion.max_lines)
 
     def _several(
         self, request: Request, prepared: Prepared, submitted: float
-    ) -> Steps[Completion]:
+    ) -> Cooperative[Completion]:
         """Answer with several different items."""
         outcomes = yield from self._rivals.several(self._offer(request, prepared))
         found = [self._completion(request, prepared, outcome) for outcome in outcomes]
@@ -147,7 +151,7 @@ class Pipeline:
         reason = "" if items else found[0].reason
         return replace(found[0], items=items, reason=reason, timing=timing)
 
-    def prepare(self, request: Request) -> Steps[int]:
+    def prepare(self, request: Request) -> Cooperative[int]:
         """Idle: make the full prompt of a request ready and exact."""
         document = self.documents.update(request.snapshot)
         self._look_around(document, request, is_pause=True)
@@ -163,14 +167,14 @@ class Pipeline:
 
     def speculate(
         self, request: Request, item: Item
-    ) -> Steps[tuple[Request, Completion]]:
+    ) -> Cooperative[tuple[Request, Completion]]:
         """Idle: make and answer the request that comes if `item` is accepted."""
         snapshot, cursor = accepted(request.snapshot, item)
         ahead = replace(request, snapshot=snapshot, cursor_byte=cursor)
         completion = yield from self.complete(ahead, time.perf_counter())
         return ahead, completion
 
-    def warm(self, snapshot: Snapshot, persist: bool) -> Steps[int]:
+    def warm(self, snapshot: Snapshot, persist: bool) -> Cooperative[int]:
         """Idle: compute and store a document's blocks up to its cursor."""
         document = self.documents.update(snapshot)
         yield
@@ -181,12 +185,12 @@ class Pipeline:
         yield from self._flush()
         return computed
 
-    def warm_far(self, snapshot: Snapshot, persist: bool) -> Steps[int]:
+    def warm_far(self, snapshot: Snapshot, persist: bool) -> Cooperative[int]:
         """Idle: compute and store what no store knows of a document, nearest first."""
         document = self.documents.update(snapshot)
         yield
         store = self.engine.store
-        ahead = Ahead(self.config.kvcache.warm_tokens, store.knows)
+        ahead = WarmLimit(self.config.kvcache.warm_tokens, store.knows)
         first = self._maker.first_tokens(snapshot.uri)
         _, token = self._place(document)
         computed = 0
@@ -197,18 +201,18 @@ class Pipeline:
         yield from self._flush()
         return computed
 
-    def _place(self, document: Document) -> tuple[int, int]:
+    def _place(self, document: CodeDocument) -> tuple[int, int]:
         """A document's window and the token at its cursor, as last seen."""
         window, cursor = self._places.get(document.snapshot.uri, (0, 0))
         return window, bisect_right(document.encoding.ends, cursor)
 
-    def _flush(self) -> Steps[None]:
+    def _flush(self) -> Cooperative[None]:
         while waiting := self.engine.store.flush(FLUSH_MS):
             yield
             if self.engine.store.flush(FLUSH_MS) >= waiting:
                 break
 
-    def scan(self) -> Steps[int]:
+    def scan(self) -> Cooperative[int]:
         """Idle: look what other files there are, and what they define."""
         others = self._maker.others
         return (yield from others.index.scan()) if others is not None else 0
@@ -231,7 +235,7 @@ class Pipeline:
         self._places.pop(uri, None)
 
     def _look_around(
-        self, document: Document, request: Request, is_pause: bool
+        self, document: CodeDocument, request: Request, is_pause: bool
     ) -> None:
         """Note where a document is worked on; in a pause, what it asks of others."""
         others = self._maker.others
@@ -244,7 +248,9 @@ class Pipeline:
         """Say in prompts what other files offer."""
         self._maker.others = others
 
-    def _affordable(self, request: Request, document: Document, plan: Plan) -> Prepared:
+    def _affordable(
+        self, request: Request, document: CodeDocument, plan: ShapePlan
+    ) -> Prepared:
         """The richest prompt that the latency budget allows at the measured speed."""
         budget = self.config.completion.latency_budget_ms
         return richest(
@@ -255,7 +261,7 @@ class Pipeline:
         )
 
     def _make(
-        self, request: Request, document: Document, plan: Plan, limits: Limits
+        self, request: Request, document: CodeDocument, plan: ShapePlan, limits: Limits
     ) -> Prepared:
         made = self._maker.make(request, document, plan, limits)
         if self.config.kvcache.repair_names:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codekv.completion.api import Feedback, Source
+from codekv.completion.api import AnswerSource, Feedback
 from codekv.config import cache_dir
 from codekv.monitor.monitor import Monitor
 from codekv.monitor.output import (
@@ -75,9 +75,9 @@ class Reporter:
     def completed(self, completion: Completion, store: BlockStore | None) -> None:
         """Note an answer."""
         tokens, timing = completion.tokens, completion.timing
-        if completion.source is Source.NONE:
+        if completion.source is AnswerSource.NONE:
             return
-        if completion.source is Source.TYPED_THROUGH:
+        if completion.source is AnswerSource.TYPED_THROUGH:
             self._monitor.record(kind="typed-through", latency_ms=timing.total)
             return
         self._monitor.record(

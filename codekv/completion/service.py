@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from codekv.completion.answers import Answers
 from codekv.completion.api import (
+    AnswerSource,
     Completion,
     Feedback,
     Request,
-    Source,
     State,
     Status,
     Timing,
     Trigger,
 )
 from codekv.completion.popup import as_if_selected, with_selection
-from codekv.completion.privacy import Privacy
+from codekv.completion.privacy.exclusion import Privacy
 from codekv.completion.report import Reporter
 from codekv.engine.worker import Worker
 from codekv.errors import CancelledWorkError, CodekvError, ModelError
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
+    from codekv.cooperative import Cooperative
     from codekv.engine.engine import Engine
     from codekv.engine.worker import Job
-    from codekv.steps import Steps
     from codekv.text.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -292,7 +292,7 @@ class Service:
 
     def _speculate(
         self, pipeline: Pipeline, request: Request, completion: Completion
-    ) -> Steps[None]:
+    ) -> Cooperative[None]:
         """Answer ahead for the text as it will be once the offer is accepted."""
         item = completion.items[0]
         request = replace(request, trigger=Trigger.AUTOMATIC)
@@ -305,7 +305,7 @@ class Service:
             self._idle(uri, "warm", pipeline.warm(snapshot, persist=True))
             self._idle(uri, "far", pipeline.warm_far(snapshot, persist=True))
 
-    def _idle(self, uri: str, kind: str, steps: Steps[Any]) -> None:
+    def _idle(self, uri: str, kind: str, steps: Cooperative[Any]) -> None:
         """Queue idle work; kinds go in the order of `_IDLE_KINDS`."""
         self._worker.submit_idle(f"{uri} {kind}", steps, _IDLE_KINDS.index(kind))
 
@@ -332,7 +332,7 @@ class Service:
             log.exception("completion failed")
             raise CancelledWorkError("the completion failed; see the log") from error
 
-    def _load(self) -> Steps[Pipeline]:
+    def _load(self) -> Cooperative[Pipeline]:
         """Load on the worker's thread, where torch is imported for the first time."""
         from codekv.completion.load import load_pipeline
 
@@ -353,7 +353,7 @@ class Service:
 
 
 def _nothing(reason: str) -> Completion:
-    return Completion(source=Source.NONE, reason=reason, timing=Timing())
+    return Completion(source=AnswerSource.NONE, reason=reason, timing=Timing())
 
 
 def _needs_reload(old: Config, new: Config) -> bool:

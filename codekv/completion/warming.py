@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codekv.engine.idle import Chain
+from codekv.engine.background.idle import Chain
 from codekv.storage.presets import pin_first
 from codekv.structure.classes import token_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from codekv.completion.document import Document
+    from codekv.completion.document import CodeDocument
 
 STRETCH = 2048
 """Most tokens of far blocks in one chain, so that attention stays cheap."""
@@ -30,7 +30,7 @@ CONTEXT = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class WarmLimit:
     """How much of a document is computed ahead.
 
     Attributes:
@@ -47,7 +47,7 @@ Stretch = tuple[int, int, int]
 
 
 def near_chain(
-    document: Document, window: int, token: int, first: Sequence[int], persist: bool
+    document: CodeDocument, window: int, token: int, first: Sequence[int], persist: bool
 ) -> Chain:
     """The window up to the end of the block that holds document token `token`.
 
@@ -60,11 +60,11 @@ def near_chain(
 
 
 def far_chains(
-    document: Document,
+    document: CodeDocument,
     token: int,
     first: Sequence[int],
     persist: bool,
-    ahead: Ahead,
+    ahead: WarmLimit,
 ) -> Iterator[Chain]:
     """Chains for the blocks that nobody knows, the nearest to `token` first."""
     bounds = _bounds(document)
@@ -76,7 +76,7 @@ def far_chains(
         yield _chain(document, bounds[context], own, first, persist)
 
 
-def blocks_of(document: Document) -> list[tuple[int, ...]]:
+def blocks_of(document: CodeDocument) -> list[tuple[int, ...]]:
     """The tokens of each of a document's blocks."""
     ids = document.encoding.ids
     return [tuple(ids[lo:hi]) for lo, hi in pairwise(_bounds(document))]
@@ -133,12 +133,12 @@ def _nearest(bounds: Sequence[int], token: int, limit: int) -> set[int]:
     return found
 
 
-def _bounds(document: Document) -> list[int]:
+def _bounds(document: CodeDocument) -> list[int]:
     return [*document.cuts, len(document.encoding.ids)]
 
 
 def _chain(
-    document: Document,
+    document: CodeDocument,
     begin: int,
     own: Sequence[int],
     first: Sequence[int],

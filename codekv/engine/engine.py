@@ -10,30 +10,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from codekv.engine.branch import Brancher, Leader, Race, Start, most_likely
-from codekv.engine.decode import Decoded, DecodeOptions, Decoder, Stop, Vocab
-from codekv.engine.draft import DraftPolicy, NgramIndex
-from codekv.engine.idle import IDLE_CHUNK, Chain, Chains, repair
-from codekv.engine.parts import MAX_HASTE, Repair, Wanted
-from codekv.engine.prefill import Prefill, Reuse
-from codekv.engine.sequence import (
+from codekv.engine.background.idle import IDLE_CHUNK, Chain, Chains, repair
+from codekv.engine.background.importance import weigh
+from codekv.engine.decoding.branches import Brancher, Leader, Race, Start, most_likely
+from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
+from codekv.engine.decoding.greedy import (
+    Decoded,
+    DecodeOptions,
+    GreedyDecoder,
+    Stop,
+    Vocab,
+)
+from codekv.engine.live_sequence import (
     LiveSequence,
     SequencePool,
     common_prefix,
     holding,
     most_common,
 )
+from codekv.engine.reuse.plan import MAX_HASTE, PrefillRequest, Repair
+from codekv.engine.reuse.prefill import Prefill, Reuse
 from codekv.engine.speed import Speed
-from codekv.engine.weigh import weigh
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.config import KvCacheConfig
-    from codekv.engine.extend import Ahead
-    from codekv.engine.pieces import Piece
-    from codekv.model.runtime import Runtime
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
+    from codekv.engine.reuse.extend import ComputedGuess
+    from codekv.engine.reuse.prompt_blocks import PromptBlock
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.blockstore import BlockStore
 
 
@@ -60,7 +66,7 @@ class Task:
     """
 
     tokens: tuple[int, ...]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PromptBlock, ...]
     options: DecodeOptions
     stop: Stop
     touched: tuple[int, ...] = ()
@@ -68,9 +74,9 @@ class Task:
     topic: str = ""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PrefillRequest:
         """The prompt as prefill sees it."""
-        return Wanted(self.tokens, self.pieces, self.touched, self.haste)
+        return PrefillRequest(self.tokens, self.pieces, self.touched, self.haste)
 
 
 @dataclass(slots=True)
@@ -115,7 +121,7 @@ class Engine:
             _repair_of(kvcache),
             kvcache.max_drift,
         )
-        self._decoder = Decoder(runtime, vocab, token_bytes, DraftPolicy())
+        self._decoder = GreedyDecoder(runtime, vocab, token_bytes, DraftPolicy())
         self._brancher = Brancher(runtime, token_bytes)
         self._vocab = vocab
         self._index = NgramIndex()
@@ -131,11 +137,13 @@ class Engine:
         ways = [replace(task.wanted, haste=haste) for haste in range(MAX_HASTE + 1)]
         return tuple(len(self.prefill.missing(best, way, parts)) for way in ways)
 
-    def answer(self, task: Task, out: Decoded) -> Steps[Outcome]:
+    def answer(self, task: Task, out: Decoded) -> Cooperative[Outcome]:
         """Compute what the prompt lacks and decode a continuation into `out`."""
         return (yield from self._on(task, lambda seq: self._answer(seq, task, out)))
 
-    def _answer(self, seq: LiveSequence, task: Task, out: Decoded) -> Steps[Outcome]:
+    def _answer(
+        self, seq: LiveSequence, task: Task, out: Decoded
+    ) -> Cooperative[Outcome]:
         out.become(Decoded())
         started = time.perf_counter()
         guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
@@ -147,14 +155,14 @@ class Engine:
 
     def race(
         self, task: Task, starts: Sequence[Start], choose: Choose, out: Decoded
-    ) -> Steps[Outcome]:
+    ) -> Cooperative[Outcome]:
         """Answer with the best of several beginnings; plainly if none is likely.
 
         They are decoded side by side until one is far ahead, which costs a step as a
         rule; what is left then is for `choose`, and the chosen one goes on alone.
         """
 
-        def use(seq: LiveSequence) -> Steps[Outcome]:
+        def use(seq: LiveSequence) -> Cooperative[Outcome]:
             return self._race(seq, task, starts, choose, out)
 
         return (yield from self._on(task, use))
@@ -166,7 +174,7 @@ class Engine:
         starts: Sequence[Start],
         choose: Choose,
         out: Decoded,
-    ) -> Steps[Outcome]:
+    ) -> Cooperative[Outcome]:
         out.become(Decoded())
         started = time.perf_counter()
         row, reuse, _ = yield from self._fill(seq, task)
@@ -188,7 +196,7 @@ class Engine:
 
     def candidates(
         self, task: Task, count: int, more: Sequence[Start] = ()
-    ) -> Steps[list[Outcome]]:
+    ) -> Cooperative[list[Outcome]]:
         """Decode up to `count` continuations that differ in their first token.
 
         They share the prompt's slots and grow side by side; the first one is what
@@ -196,14 +204,14 @@ class Engine:
         take half as long again are left out; those that begin with `more` come first.
         """
 
-        def use(seq: LiveSequence) -> Steps[list[Outcome]]:
+        def use(seq: LiveSequence) -> Cooperative[list[Outcome]]:
             return self._candidates(seq, task, count, more)
 
         return (yield from self._on(task, use))
 
     def _candidates(
         self, seq: LiveSequence, task: Task, count: int, more: Sequence[Start]
-    ) -> Steps[list[Outcome]]:
+    ) -> Cooperative[list[Outcome]]:
         started = time.perf_counter()
         row, reuse, _ = yield from self._fill(seq, task)
         filled = time.perf_counter()
@@ -223,21 +231,21 @@ class Engine:
             for branch in branches
         ]
 
-    def prepare(self, task: Task) -> Steps[int]:
+    def prepare(self, task: Task) -> Cooperative[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
         return (yield from self._on(task, lambda seq: self._prepare(seq, task)))
 
-    def _prepare(self, seq: LiveSequence, task: Task) -> Steps[int]:
+    def _prepare(self, seq: LiveSequence, task: Task) -> Cooperative[int]:
         computed = yield from repair(self.runtime, seq, task.tokens, self.chains.chunk)
         if self._weighs:
             yield from weigh(self.runtime, self.store, seq, task.wanted)
         return computed
 
-    def warm(self, chain: Chain) -> Steps[int]:
+    def warm(self, chain: Chain) -> Cooperative[int]:
         """Idle: compute and store the blocks of a document before its cursor."""
         return (yield from self.chains.warm(chain, self.pool))
 
-    def warm_far(self, chain: Chain) -> Steps[int]:
+    def warm_far(self, chain: Chain) -> Cooperative[int]:
         """Idle: compute and store blocks elsewhere in a document."""
         return (yield from self.chains.warm_far(chain))
 
@@ -266,7 +274,9 @@ class Engine:
         self.chains.ms_per_token = self.speed.ms_for(IDLE_CHUNK) / IDLE_CHUNK
         return Outcome(out, reuse, prefill_ms, (time.perf_counter() - filled) * 1e3)
 
-    def _on(self, task: Task, use: Callable[[LiveSequence], Steps[T]]) -> Steps[T]:
+    def _on(
+        self, task: Task, use: Callable[[LiveSequence], Cooperative[T]]
+    ) -> Cooperative[T]:
         """Work on the sequence that has most in common with a task."""
 
         def take() -> LiveSequence:
@@ -278,7 +288,7 @@ class Engine:
 
     def _fill(
         self, seq: LiveSequence, task: Task, guess: Sequence[int] = ()
-    ) -> Steps[tuple[Tensor, Reuse, Ahead]]:
+    ) -> Cooperative[tuple[Tensor, Reuse, ComputedGuess]]:
         # Every kind of answer begins here, and no idle work does.
         self.chains.asked_at = time.perf_counter()
         return self.prefill.run(seq, task.wanted, self._others(task.topic), guess)

@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.extend import CHUNK, FEW, longest
+from codekv.engine.reuse.extend import CHUNK, FEW, longest
 
 if TYPE_CHECKING:
-    from codekv.model.runtime import Runtime
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
+    from codekv.model.runtime.interface import Runtime
 
 RATE = 0.3
 """Weight of the newest prefill in the moving averages."""
@@ -58,7 +58,7 @@ class Speed:
         return full * CHUNK + max(int(one), int(two), 0)
 
 
-def measured(runtime: Runtime) -> Steps[Speed]:
+def measured(runtime: Runtime) -> Cooperative[Speed]:
     """Time a step and a chunk, so that the first answer is planned with true prices.
 
     The first of them also gets kernels and memory ready, which no user should wait for.

@@ -23,7 +23,7 @@ from codekv.errors import CancelledWorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Job(Generic[T]):
         submitted: Clock time in seconds at which it was handed over.
     """
 
-    steps: Steps[T]
+    steps: Cooperative[T]
     topic: str
     idle: bool
     rank: int = 0
@@ -80,7 +80,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, topic: str, steps: Steps[T]) -> Job[T]:
+    def submit(self, topic: str, steps: Cooperative[T]) -> Job[T]:
         """Queue a request; an unfinished request of the same topic is cancelled."""
         job = Job(steps, topic, idle=False)
         with self._wake:
@@ -90,7 +90,7 @@ class Worker:
             self._enqueue(job, self._requests)
         return job
 
-    def submit_idle(self, topic: str, steps: Steps[T], rank: int = 0) -> Job[T]:
+    def submit_idle(self, topic: str, steps: Cooperative[T], rank: int = 0) -> Job[T]:
         """Queue idle work; unfinished idle work of the same topic is cancelled.
 
         Lower ranks go first; within a rank, what was handed over last.
@@ -109,7 +109,7 @@ class Worker:
         Calls run in their order, so that a request sees what was called before it.
         """
 
-        def steps() -> Steps[T]:
+        def steps() -> Cooperative[T]:
             yield
             return function()
 

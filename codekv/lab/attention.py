@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.model.meter import AttentionMeter
+from codekv.model.runtime.attention_probe import AttentionMeter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from codekv.lab.context import Text
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 
 NUM_QUERIES = 128

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.engine.canonical import read_block
-from codekv.engine.sequence import LiveSequence
-from codekv.lab.corpus import LANGUAGE, Sample
+from codekv.engine.live_sequence import LiveSequence
+from codekv.engine.reuse.kv_transfer import read_block
+from codekv.lab.corpus import LANGUAGE, LabText
 from codekv.structure.blocks import blocks_of
 from codekv.structure.classes import token_classes
 from codekv.structure.parser import Parser
@@ -22,7 +22,7 @@ from codekv.text.snapshot import Snapshot
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.encoded import Planes
     from codekv.storage.tensors import KVTensors
     from codekv.tokens.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ class Exact:
 
 
 def read_text(
-    tokenizer: Tokenizer, sample: Sample, num_context: int, num_probe: int
+    tokenizer: Tokenizer, sample: LabText, num_context: int, num_probe: int
 ) -> Text:
     """Tokenise, class and cut a sample as the server would."""
     snapshot = Snapshot.from_bytes(f"file:///{sample.name}", 0, LANGUAGE, sample.data)

@@ -10,19 +10,19 @@ _SUFFIX = ".py.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LabText:
     """One text; its name tells the package it comes from."""
 
     name: str
     data: bytes
 
 
-def samples() -> tuple[Sample, ...]:
+def samples() -> tuple[LabText, ...]:
     """All texts, ordered so that any few of them come from different packages."""
     folder = files("codekv.lab") / "corpus"
     found = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(_SUFFIX)),
         key=lambda entry: entry.name,
     )
-    texts = [Sample(f.name.removesuffix(_SUFFIX), f.read_bytes()) for f in found]
+    texts = [LabText(f.name.removesuffix(_SUFFIX), f.read_bytes()) for f in found]
     return tuple(texts[::2] + texts[1::2])

@@ -10,14 +10,14 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codekv.engine.draft import NgramIndex
+from codekv.engine.decoding.drafts import NgramIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from codekv.lab.context import Exact, Text
     from codekv.lab.scheme import Scheme
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 
 NUM_GENERATED = 24
@@ -28,7 +28,7 @@ _DRAFT = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class LabCursor:
     """A place in a text and the exact model's greedy text there.
 
     Attributes:
@@ -55,7 +55,7 @@ def exact_cursors(
     case: tuple[Text, Exact],
     ends_line: Callable[[int], bool],
     num_places: int,
-) -> list[Cursor]:
+) -> list[LabCursor]:
     """Complete at random places; `kv` is **overwritten**.
 
     Going backwards lets one filled `kv` serve all places: a completion writes only
@@ -70,7 +70,7 @@ def exact_cursors(
         line = next(
             (i + 1 for i, token in enumerate(greedy) if ends_line(token)), len(greedy)
         )
-        cursors.append(Cursor(slot, greedy, line))
+        cursors.append(LabCursor(slot, greedy, line))
     return cursors
 
 
@@ -79,7 +79,7 @@ def count_same(
     kv: KVTensors,
     case: tuple[Text, Exact],
     scheme: Scheme,
-    cursors: Iterable[Cursor],
+    cursors: Iterable[LabCursor],
 ) -> tuple[int, int]:
     """Cursors whose whole text, and whose line, a restored context leaves alone.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codekv.engine.canonical import slice_planes
+from codekv.engine.reuse.kv_transfer import slice_planes
 from codekv.lab.attention import watch
 from codekv.lab.context import NUM_CONTEXT, NUM_PROBE, compute_exact, read_text
 from codekv.lab.cursors import count_same, exact_cursors
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from codekv.lab.context import Exact, Text
-    from codekv.lab.corpus import Sample
-    from codekv.lab.cursors import Cursor
+    from codekv.lab.corpus import LabText
+    from codekv.lab.cursors import LabCursor
     from codekv.lab.scheme import Scheme
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.codec import ClassCodec
     from codekv.storage.encoded import EncodedBlock
     from codekv.tokens.tokenizer import Tokenizer
@@ -48,7 +48,7 @@ class Laboratory:
         self,
         runtime: Runtime,
         tokenizer: Tokenizer,
-        samples: Sequence[Sample],
+        samples: Sequence[LabText],
         size: Size,
         tell: Callable[[str], None],
     ) -> None:
@@ -98,7 +98,7 @@ class Laboratory:
         return summarise(self.runtime, scheme.name, readings)
 
     @cached_property
-    def cursors(self) -> dict[str, list[Cursor]]:
+    def cursors(self) -> dict[str, list[LabCursor]]:
         """Per text: random places and the exact model's greedy text there."""
         each = -(-self._size.num_cursors // len(self.texts))
         found = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from codekv.lab.context import Exact, Text
     from codekv.lab.scheme import Scheme
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from codekv.engine.canonical import slice_planes, write_blocks
-from codekv.engine.sequence import LiveSequence
+from codekv.engine.live_sequence import LiveSequence
+from codekv.engine.reuse.kv_transfer import slice_planes, write_blocks
 from codekv.storage.hadamard import can_rotate, rotate_heads
 from codekv.storage.presets import pin_first
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.lab.context import Exact, Text
-    from codekv.model.runtime import Runtime
+    from codekv.model.runtime.interface import Runtime
     from codekv.storage.encoded import Codec
     from codekv.storage.tensors import KVTensors
 

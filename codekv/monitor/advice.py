@@ -52,7 +52,7 @@ class Finding:
     advice: tuple[str, ...] = ()
 
 
-class Settings:
+class AdviceSettings:
     """Reads one setting by its full name; None where it is not known."""
 
     def __init__(self, values: Mapping[str, Any] | None) -> None:
@@ -69,7 +69,7 @@ class Settings:
 
 def judge(history: History, values: Mapping[str, Any] | None) -> tuple[Finding, ...]:
     """Apply every rule."""
-    settings = Settings(values)
+    settings = AdviceSettings(values)
     return tuple(rule(history, settings) for rule in RULES)
 
 
@@ -87,7 +87,7 @@ def _finding(
     return Finding(name, Verdict.WARN, value, healthy, tuple(advice()))
 
 
-def _hit_rate(history: History, settings: Settings) -> Finding:
+def _hit_rate(history: History, settings: AdviceSettings) -> Finding:
     rate = history.hit_rate() if len(history.tokens) >= MIN_SAMPLES else None
     return _finding(
         "hit rate",
@@ -98,7 +98,7 @@ def _hit_rate(history: History, settings: Settings) -> Finding:
     )
 
 
-def _reuse_advice(history: History, settings: Settings) -> list[str]:
+def _reuse_advice(history: History, settings: AdviceSettings) -> list[str]:
     """The likeliest causes of poor reuse, most certain first; at least one."""
     found = []
     evicted, budget = history.totals["evictions"], settings["kvcache.memory_mb"]
@@ -156,7 +156,7 @@ def _commonest(history: History) -> str:
     return max(counts, key=lambda stop: counts[stop]) if counts else ""
 
 
-def _block_load(history: History, settings: Settings) -> Finding:
+def _block_load(history: History, settings: AdviceSettings) -> Finding:
     held = history.series("load_ms")
     value = percentile(held, 0.95) if len(held) >= MIN_SAMPLES else None
 
@@ -179,7 +179,7 @@ def _block_load(history: History, settings: Settings) -> Finding:
     )
 
 
-def _memory_swing(history: History, settings: Settings) -> Finding:
+def _memory_swing(history: History, settings: AdviceSettings) -> Finding:
     held = history.series("memory_mb")
     value = history.memory_swing() if len(held) >= MIN_SAMPLES else None
 
@@ -198,7 +198,7 @@ def _memory_swing(history: History, settings: Settings) -> Finding:
     )
 
 
-def _first_token(history: History, settings: Settings) -> Finding:
+def _first_token(history: History, settings: AdviceSettings) -> Finding:
     held = history.series("ttft_ms")
     budget = settings["completion.latency_budget_ms"] or LATENCY_BUDGET_MS
     value = percentile(held, 0.95) if len(held) >= MIN_SAMPLES else None
@@ -217,7 +217,7 @@ def _first_token(history: History, settings: Settings) -> Finding:
     )
 
 
-def _cancellations(history: History, settings: Settings) -> Finding:
+def _cancellations(history: History, settings: AdviceSettings) -> Finding:
     held = history.outcomes
     share = held.count("cancelled") / len(held) if len(held) >= MIN_SAMPLES else None
     return _finding(
@@ -233,7 +233,7 @@ def _cancellations(history: History, settings: Settings) -> Finding:
     )
 
 
-def _acceptance(history: History, settings: Settings) -> Finding:
+def _acceptance(history: History, settings: AdviceSettings) -> Finding:
     shown = history.totals["shown"]
     taken = history.totals["accepted"] + history.totals["partially_accepted"]
     share = taken / shown if shown >= 2 * MIN_SAMPLES else None
@@ -249,7 +249,7 @@ def _acceptance(history: History, settings: Settings) -> Finding:
     )
 
 
-def _approximate(history: History, settings: Settings) -> Finding:
+def _approximate(history: History, settings: AdviceSettings) -> Finding:
     totals = history.grade_totals()
     context = sum(totals.values())
     enough = context and len(history.tokens) >= MIN_SAMPLES
@@ -269,7 +269,7 @@ def _approximate(history: History, settings: Settings) -> Finding:
     )
 
 
-def _long_runs(history: History, _: Settings) -> Finding:
+def _long_runs(history: History, _: AdviceSettings) -> Finding:
     held = history.series("longest_run")
     many = sum(1 for run in held if run > LONG_RUN)
     share = many / len(held) if len(held) >= MIN_SAMPLES else None

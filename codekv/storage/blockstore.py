@@ -20,10 +20,10 @@ from codekv.cache.policy import policy
 from codekv.errors import BlockFormatError, UsageError
 from codekv.storage.disk import DiskTier
 from codekv.storage.encoded import EncodedBlock, Shapes, is_finite, shapes_of
+from codekv.storage.eviction_settings import Housekeeper, Upkeep
 from codekv.storage.ram import RamTier
 from codekv.storage.stats import LoadTimes, StoreStats
-from codekv.storage.upkeep import Housekeeper, Upkeep
-from codekv.storage.values import Facts, Hit, StoreBudget, best_hit
+from codekv.storage.values import BlockMetadata, Hit, StoreBudget, best_hit
 from codekv.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from codekv.storage.encoded import Codec, Planes
     from codekv.units import ChainKey
 
-__all__ = ["BlockStore", "Facts", "Hit", "Shapes", "StoreBudget", "Upkeep"]
+__all__ = ["BlockStore", "BlockMetadata", "Hit", "Shapes", "StoreBudget", "Upkeep"]
 
 ONE_DOCUMENT = 0.5
 """Share of the memory budget that work ahead may fill for one document."""
@@ -162,7 +162,7 @@ class BlockStore:
             self._load_times.note(time.perf_counter() - started)
         return planes
 
-    def put(self, ref: BlockRef, planes: Planes, facts: Facts) -> bool:
+    def put(self, ref: BlockRef, planes: Planes, facts: BlockMetadata) -> bool:
         """Store a block; it is encoded here, once, and not at all if it is known.
 
         Args:

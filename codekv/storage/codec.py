@@ -17,7 +17,14 @@ from codekv.errors import BlockFormatError
 from codekv.storage import bits
 from codekv.storage.encoded import EncodedBlock, Planes
 from codekv.storage.hadamard import can_rotate, rotate_heads
-from codekv.storage.layout import HALF, Layout, Matrix, Section, Shapes, make_layout
+from codekv.storage.layout import (
+    HALF,
+    BlockLayout,
+    Matrix,
+    Section,
+    Shapes,
+    make_layout,
+)
 
 if TYPE_CHECKING:
     from codekv.storage.presets import BitPolicy
@@ -107,7 +114,7 @@ class ClassCodec:
 
 def read_plan(
     encoded: EncodedBlock, policy: BitPolicy, *, is_whole: bool = True
-) -> tuple[Shapes, Layout]:
+) -> tuple[Shapes, BlockLayout]:
     """Read a header and plan its block.
 
     Args:

@@ -24,7 +24,7 @@ from codekv.storage.layout import HALF
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from codekv.storage.layout import Layout
+    from codekv.storage.layout import BlockLayout
     from codekv.storage.presets import BitPolicy
 
 Entropy = Literal["plain", "zstd", "huffman"]
@@ -103,7 +103,7 @@ class DiskForm:
             raise BlockFormatError("block's disk form is not known")
         return DiskForm(self.policy, entropy, difference), kinds
 
-    def _spread(self, plane: Tensor, index: int, layout: Layout) -> Tensor:
+    def _spread(self, plane: Tensor, index: int, layout: BlockLayout) -> Tensor:
         """A plane in the order that codes best."""
         if _is_half(index, layout):
             # Sign and exponent repeat, fractions do not.
@@ -116,7 +116,7 @@ class DiskForm:
                 part[1:] = (part[1:] - part[:-1]) & ((1 << width) - 1)
         return codes
 
-    def _gather(self, spread: Tensor, index: int, layout: Layout) -> Tensor:
+    def _gather(self, spread: Tensor, index: int, layout: BlockLayout) -> Tensor:
         """Undo `_spread`."""
         if _is_half(index, layout):
             return spread.view(2, -1).t().contiguous().view(-1)
@@ -164,18 +164,18 @@ def _tensor(raw: bytes) -> Tensor:
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8)
 
 
-def _is_half(index: int, layout: Layout) -> bool:
+def _is_half(index: int, layout: BlockLayout) -> bool:
     """Whether a plane holds half-precision numbers: scales, or 16-bit elements."""
     return index == 0 or layout.widths[index - 1][0] == HALF
 
 
-def _spread_size(index: int, layout: Layout) -> int:
+def _spread_size(index: int, layout: BlockLayout) -> int:
     if _is_half(index, layout):
         return layout.plane_bytes[index]
     return bits.padded(layout.widths[index - 1][1])
 
 
-def _value_parts(codes: Tensor, width: int, layout: Layout) -> list[Tensor]:
+def _value_parts(codes: Tensor, width: int, layout: BlockLayout) -> list[Tensor]:
     """Views [tokens, channels] of the codes that belong to values."""
     return [
         codes[section.offset : section.offset + section.num_elements].view(

@@ -76,7 +76,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """An encoded block's plan.
 
     Attributes:
@@ -124,18 +124,18 @@ class _Cursor:
         )
 
 
-def make_layout(shapes: Shapes, classes: bytes, policy: BitPolicy) -> Layout:
+def make_layout(shapes: Shapes, classes: bytes, policy: BitPolicy) -> BlockLayout:
     """Plan a block; pure. Class bytes beyond the known classes count as class 0."""
     return _make_layout(shapes, classes.translate(_alike(policy)), policy)
 
 
 @lru_cache(maxsize=256)
-def _make_layout(shapes: Shapes, classes: bytes, policy: BitPolicy) -> Layout:
+def _make_layout(shapes: Shapes, classes: bytes, policy: BitPolicy) -> BlockLayout:
     cursor = _Cursor()
     keys = _matrix(shapes, classes, policy, cursor, is_key=True)
     values = _matrix(shapes, classes, policy, cursor, is_key=False)
     widths = tuple(sorted(cursor.elements.items(), reverse=True))
-    return Layout(len(classes), keys, values, widths, cursor.scales)
+    return BlockLayout(len(classes), keys, values, widths, cursor.scales)
 
 
 @lru_cache(maxsize=64)

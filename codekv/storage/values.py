@@ -25,7 +25,7 @@ class StoreBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class BlockMetadata:
     """What the store should know of a block beside its keys and values.
 
     Attributes:

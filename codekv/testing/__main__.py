@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codekv.testing.service import Script, ScriptedService
+from codekv.testing.service import ScriptedService, ServiceScript
 from lsp.run import run_stdio, run_tcp
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """Serve until the client or an interrupt ends it."""
-    script = Script.from_json(Path(arguments[0]).read_text("utf-8"))
+    script = ServiceScript.from_json(Path(arguments[0]).read_text("utf-8"))
 
     def load() -> ServiceFactory:
         time.sleep(script.import_ms / 1000)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.storage.blockstore import BlockStore, Facts, StoreBudget, Upkeep
+from codekv.storage.blockstore import BlockMetadata, BlockStore, StoreBudget, Upkeep
 from codekv.storage.plain import plain_codec
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def is_same(planes: Planes | None, expected: Planes) -> bool:
 def put_all(store: BlockStore, refs: Iterable[BlockRef], persist: bool = True) -> None:
     """Store the blocks that belong to some references."""
     for ref in refs:
-        facts = Facts(bytes(ref.num_tokens), 0.01 * ref.num_tokens, persist)
+        facts = BlockMetadata(bytes(ref.num_tokens), 0.01 * ref.num_tokens, persist)
         store.put(ref, planes_for(ref), facts)
 
 

@@ -59,7 +59,7 @@ class ServerProcess(Protocol):
         """End it by force."""
 
 
-class Client:
+class RawClient:
     """One conversation with one server process.
 
     Attributes:
@@ -203,7 +203,7 @@ class Client:
                 self._changed.notify_all()
 
 
-def start_server(command: Sequence[str], env: Mapping[str, str]) -> Client:
+def start_server(command: Sequence[str], env: Mapping[str, str]) -> RawClient:
     """Start a server process and talk to it."""
     process = subprocess.Popen(
         command,
@@ -212,10 +212,10 @@ def start_server(command: Sequence[str], env: Mapping[str, str]) -> Client:
         stderr=subprocess.PIPE,
         env={**os.environ, **env},
     )
-    return Client(process)
+    return RawClient(process)
 
 
-def start_scripted(script: Path, home: Path) -> Client:
+def start_scripted(script: Path, home: Path) -> RawClient:
     """Start the real server over a scripted service, away from the user's files."""
     command = [sys.executable, "-m", "codekv.testing", str(script)]
     return start_server(command, private_folders(home))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from codekv.testing.client import Client
+    from codekv.testing.client import RawClient
 
 Json = dict[str, Any]
 
@@ -75,7 +75,7 @@ class Editor:
         capabilities: What the server has announced.
     """
 
-    def __init__(self, client: Client, greeting: Json) -> None:
+    def __init__(self, client: RawClient, greeting: Json) -> None:
         self.client = client
         self.greeting = greeting
         self.texts: dict[str, str] = {}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.model.rope import Rope
-from codekv.model.runtime import Logits, ModelSpec
-from codekv.steps import finish
+from codekv.cooperative import finish
+from codekv.model.runtime.interface import Logits, ModelSpec
+from codekv.model.runtime.rope import Rope
 from codekv.storage.tensors import KVTensors
 from codekv.tokens.tokenizer import Encoding, Fim
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
 
 WIDTH, HEADS, KV_HEADS, HEAD, LAYERS, VOCAB = 32, 4, 2, 8, 2, 260
 PRE, SUF, MID, END = 256, 257, 258, 259
@@ -106,7 +106,7 @@ class TinyRuntime:
 
     def forward_in_steps(
         self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
-    ) -> Steps[Tensor | None]:
+    ) -> Cooperative[Tensor | None]:
         """See `Runtime.forward_in_steps`."""
         slots = torch.arange(start, start + len(tokens))
         rows = yield from self._run(kv, tokens, slots, slots, None)
@@ -164,7 +164,7 @@ class TinyRuntime:
         slots: Tensor,
         positions: Tensor,
         visible: Tensor | None,
-    ) -> Steps[Tensor]:
+    ) -> Cooperative[Tensor]:
         self.num_forward += len(tokens)
         assert self.rope is not None
         assert self.key_bias_LHD is not None

@@ -16,7 +16,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from codekv.model.gguf_vocab import SPLITTERS
+from codekv.model.library.gguf_vocab import SPLITTERS
 from codekv.tokens.alphabet import SPACE_MARK
 
 if TYPE_CHECKING:

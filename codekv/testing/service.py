@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codekv.completion.api import (
+    AnswerSource,
     Completion,
     Feedback,
     Item,
     Request,
-    Source,
     State,
     Status,
     Timing,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """What one request is answered with.
 
     Attributes:
@@ -59,7 +59,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ServiceScript:
     """How a service behaves.
 
     Attributes:
@@ -73,7 +73,7 @@ class Script:
         journal: A file that gets one line of JSON for every call, or None.
     """
 
-    answers: tuple[Answer, ...] = (Answer("pass"),)
+    answers: tuple[ScriptedAnswer, ...] = (ScriptedAnswer("pass"),)
     import_ms: float = 0.0
     load_ms: float = 0.0
     load_error: str = ""
@@ -83,10 +83,10 @@ class Script:
     journal: str | None = None
 
     @classmethod
-    def from_json(cls, text: str) -> Script:
+    def from_json(cls, text: str) -> ServiceScript:
         """Read a script; keys are the attributes' names."""
         values: dict[str, Any] = json.loads(text)
-        answers = tuple(Answer(**each) for each in values.pop("answers", [{}]))
+        answers = tuple(ScriptedAnswer(**each) for each in values.pop("answers", [{}]))
         return cls(answers=answers, **values)
 
     def to_json(self) -> str:
@@ -106,7 +106,7 @@ class ScriptedService:
     """
 
     def __init__(
-        self, script: Script, config: Config, workspace: Path | None = None
+        self, script: ServiceScript, config: Config, workspace: Path | None = None
     ) -> None:
         self.script = script
         self.config = config
@@ -160,9 +160,9 @@ class ScriptedService:
     def peek(self, request: Request) -> Completion | None:
         """Answer along the last offer, or that there will be none."""
         if self._paused:
-            return Completion(source=Source.NONE, reason="paused")
+            return Completion(source=AnswerSource.NONE, reason="paused")
         if not self._loaded.is_set():
-            return Completion(source=Source.NONE, reason="loading")
+            return Completion(source=AnswerSource.NONE, reason="loading")
         before = request.snapshot.data[: request.cursor_byte]
         if not self.script.types_through or not self._offered.startswith(before):
             return None
@@ -170,7 +170,7 @@ class ScriptedService:
         self._count("typed_through")
         cursor = request.cursor_byte
         item = Item(f"c-{next(self._ids)}", rest, cursor, cursor)
-        return Completion((item,) if rest else (), source=Source.TYPED_THROUGH)
+        return Completion((item,) if rest else (), source=AnswerSource.TYPED_THROUGH)
 
     async def complete(self, request: Request) -> Completion:
         """Give the next scripted answer."""
@@ -187,7 +187,7 @@ class ScriptedService:
             model="scripted",
             timing=Timing(total=total, decode=total),
             tokens=TokenCounts(context=10, exact=8, computed=2, generated=3, steps=2),
-            source=Source(answer.source) if answer.text else Source.NONE,
+            source=AnswerSource(answer.source) if answer.text else AnswerSource.NONE,
             reason=answer.reason,
         )
         self._last = completion
@@ -231,8 +231,10 @@ class ScriptedService:
         self._count("closing")
         await asyncio.sleep(self.script.close_ms / 1000)
 
-    async def _work(self, answer: Answer, request: Request, started: float) -> None:
-        if answer.source == Source.MODEL:
+    async def _work(
+        self, answer: ScriptedAnswer, request: Request, started: float
+    ) -> None:
+        if answer.source == AnswerSource.MODEL:
             self._count("generations")
         self._working += 1
         try:
@@ -248,7 +250,7 @@ class ScriptedService:
         if answer.error:
             raise RuntimeError(f"scripted bug near {_text(request.snapshot)}")
 
-    def _items(self, answer: Answer, request: Request) -> Iterable[Item]:
+    def _items(self, answer: ScriptedAnswer, request: Request) -> Iterable[Item]:
         if not answer.text:
             return
         start, end = _span(answer.span, request)

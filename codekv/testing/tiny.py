@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from codekv.completion.document import Documents
+from codekv.completion.document import CodeDocuments
 from codekv.completion.pipeline import Pipeline
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from codekv.config import Config
-    from codekv.steps import Steps
+    from codekv.cooperative import Cooperative
 
 
 class Letters(ByteTokenizer):
@@ -41,13 +41,13 @@ def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
     # A test's machine may be busy; no prompt shrinks for that.
     engine.speed = Speed(0.001, 0.001)
-    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    documents = CodeDocuments(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 
 
 def load_tiny(
     config: Config, _workspace: Path | None = None
-) -> Steps[tuple[Pipeline, str | None]]:
+) -> Cooperative[tuple[Pipeline, str | None]]:
     """Takes the place of `codekv.completion.load.load_pipeline`."""
     yield
     return tiny_pipeline(config), None

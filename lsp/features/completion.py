@@ -9,12 +9,12 @@ from lsprotocol import types
 from codekv.completion.api import Trigger
 from lsp.features.inline import accepted_command, range_of
 from lsp.protocol import eager
-from lsp.questions import Offer, pose, resolve
+from lsp.questions import ShownOffer, pose, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from lsp.decode import Ask
+    from lsp.decode import CompletionParams
     from lsp.questions import Question
     from lsp.server import Server
 
@@ -28,7 +28,7 @@ def register(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, options)
     @eager
-    def completion(ask: Ask) -> Awaitable[types.CompletionList]:
+    def completion(ask: CompletionParams) -> Awaitable[types.CompletionList]:
         # This request has no kind for "a person asked": its Invoked means typing too.
         return _answer(server, pose(server, ask, Trigger.AUTOMATIC))
 
@@ -40,7 +40,7 @@ async def _answer(server: Server, question: Question | None) -> types.Completion
     return types.CompletionList(is_incomplete=True, items=items)
 
 
-def _item(question: Question, offer: Offer) -> types.CompletionItem:
+def _item(question: Question, offer: ShownOffer) -> types.CompletionItem:
     typed = question.request.snapshot.data[
         offer.item.start_byte : question.request.cursor_byte
     ]

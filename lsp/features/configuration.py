@@ -9,14 +9,14 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 
 from codekv import config
-from codekv.completion.privacy import IGNORE_FILE
-from lsp.aside import aside
+from codekv.completion.privacy.exclusion import IGNORE_FILE
+from lsp.daemon_thread import aside
 from lsp.log import configure_logging
 from lsp.protocol import RefusedError
 from lsp.settings import SECTION, pulled_values, pushed_values
 
 if TYPE_CHECKING:
-    from lsp.decode import Named, Settings
+    from lsp.decode import Named, SettingsParams
     from lsp.server import Server
 
 PULL_SECONDS = 2.0
@@ -27,7 +27,7 @@ def register(server: Server) -> None:
     """Take new options at any time."""
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    def changed(params: Settings) -> None:
+    def changed(params: SettingsParams) -> None:
         pushed = pushed_values(params.values)
         if pushed is not None or not server.client.has_configuration:
             # At once: the next question may follow right behind.

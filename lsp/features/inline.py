@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from lsp.protocol import eager
-from lsp.questions import Offer, pose, resolve
+from lsp.questions import ShownOffer, pose, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from lsp.decode import Ask
+    from lsp.decode import CompletionParams
     from lsp.questions import Question
     from lsp.server import Server
 
@@ -27,7 +27,7 @@ def register(server: Server) -> None:
         types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions()
     )
     @eager
-    def inline(ask: Ask) -> Awaitable[types.InlineCompletionList | None]:
+    def inline(ask: CompletionParams) -> Awaitable[types.InlineCompletionList | None]:
         return _answer(server, pose(server, ask))
 
 
@@ -40,7 +40,7 @@ async def _answer(
     return types.InlineCompletionList([_item(offer) for offer in offers])
 
 
-def _item(offer: Offer) -> types.InlineCompletionItem:
+def _item(offer: ShownOffer) -> types.InlineCompletionItem:
     return types.InlineCompletionItem(
         insert_text=offer.item.text,
         range=range_of(offer),
@@ -48,12 +48,12 @@ def _item(offer: Offer) -> types.InlineCompletionItem:
     )
 
 
-def range_of(offer: Offer) -> types.Range:
+def range_of(offer: ShownOffer) -> types.Range:
     """Give the range that an item replaces."""
     start, end = offer.span
     return types.Range(types.Position(*start), types.Position(*end))
 
 
-def accepted_command(offer: Offer) -> types.Command:
+def accepted_command(offer: ShownOffer) -> types.Command:
     """Give the command that tells the server of an accepted item."""
     return types.Command("accepted", ACCEPTED, arguments=[offer.item.id])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lsprotocol import types
 
-from lsp.client import Client
+from lsp.client import ClientProfile
 from lsp.debounce import Debounce
 from lsp.features import completion
 from lsp.features.configuration import apply_settings, pull, reload_files, watch
@@ -27,7 +27,7 @@ def register(server: Server) -> None:
 
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
-        client = Client.of(params)
+        client = ClientProfile.of(params)
         server.client = client
         server.debounce = Debounce(client.wait)
         encoding = server.workspace.position_encoding

@@ -11,7 +11,7 @@ from lsp.models import known_models
 from lsp.protocol import RefusedError
 
 if TYPE_CHECKING:
-    from codekv.completion.privacy import Silence
+    from codekv.completion.privacy.exclusion import ExclusionReason
     from lsp.server import Server
 
 TOKEN = "codekv-loading"  # noqa: S105 - names a progress bar
@@ -29,7 +29,9 @@ def register(server: Server) -> None:
         return full_report(server)
 
 
-def short_report(status: Status, silence: Silence | None = None) -> dict[str, Any]:
+def short_report(
+    status: Status, silence: ExclusionReason | None = None
+) -> dict[str, Any]:
     """Give what a status bar shows.
 
     Args:

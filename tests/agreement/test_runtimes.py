@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from codekv.config import ModelConfig
-from codekv.engine.extend import extend
-from codekv.engine.idle import Chain, Chains
-from codekv.engine.parts import Wanted
-from codekv.engine.pieces import Piece
-from codekv.engine.sequence import LiveSequence
-from codekv.engine.weigh import weigh
+from codekv.cooperative import finish
+from codekv.engine.background.idle import Chain, Chains
+from codekv.engine.background.importance import weigh
+from codekv.engine.live_sequence import LiveSequence
+from codekv.engine.reuse.extend import extend
+from codekv.engine.reuse.plan import PrefillRequest
+from codekv.engine.reuse.prompt_blocks import PromptBlock
 from codekv.errors import ModelFormatError
-from codekv.model import check
-from codekv.model.loader import load_runtime
-from codekv.model.plain import load_plain
-from codekv.steps import finish
+from codekv.model.library import check
+from codekv.model.runtime.loader import load_runtime
+from codekv.model.runtime.reference import load_plain
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 
@@ -401,10 +401,13 @@ def test_each_block_is_told_its_share_of_attention(exact) -> None:
     seq = LiveSequence(runtime.new_kv(4))
     finish(extend(runtime, seq, tokens))
     before = [plane[:, :101].clone() for plane in seq.kv.values]
-    pieces = [Piece(1, 51, blocks[0], 0, 0), Piece(51, 101, blocks[1], 0, 50)]
+    pieces = [
+        PromptBlock(1, 51, blocks[0], 0, 0),
+        PromptBlock(51, 101, blocks[1], 0, 50),
+    ]
     noted = []
     store.note_attention = lambda ref, share: noted.append(share)
-    finish(weigh(runtime, store, seq, Wanted(tokens, pieces)))
+    finish(weigh(runtime, store, seq, PrefillRequest(tokens, pieces)))
 
     assert len(noted) == 2
     assert 0 < sum(noted) < 1

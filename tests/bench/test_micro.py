@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from bench import markdown
 from bench.micro import candidates, index, page, protocol, store
+from bench.reports import markdown
 from codekv.testing.tiny import load_tiny
 
 

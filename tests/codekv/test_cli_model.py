@@ -8,7 +8,7 @@ import pytest
 from codekv import cli
 from codekv.commands import doctor
 from codekv.errors import CodekvError
-from codekv.model import check, store
+from codekv.model.library import check, store
 from codekv.testing.models import write_tiny_gguf
 
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from codekv.testing.client import Client, private_folders
+from codekv.testing.client import RawClient, private_folders
 from codekv.testing.editor import Editor, load_greeting
 from codekv.testing.forks import Nursery
-from codekv.testing.service import Answer, Script, read_journal
+from codekv.testing.service import ScriptedAnswer, ServiceScript, read_journal
 
 CLIENTS = Path(__file__).parents[1] / "lsp" / "clients"
 
@@ -42,12 +42,14 @@ class Stage:
     def connect(self, *answers, **options):
         script = self.script(*answers, **options)
         server = self.nursery.start([str(script)], private_folders(self.folder))
-        self.clients.append(Client(server))
+        self.clients.append(RawClient(server))
         return self.clients[-1]
 
     def script(self, *answers, **options):
-        script = Script(
-            answers=answers or (Answer("pass"),), journal=str(self.journal), **options
+        script = ServiceScript(
+            answers=answers or (ScriptedAnswer("pass"),),
+            journal=str(self.journal),
+            **options,
         )
         path = self.folder / "script.json"
         path.write_text(script.to_json())

@@ -1,6 +1,6 @@
 import pytest
 
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/a/x.py"
 
@@ -131,7 +131,10 @@ def test_files_of_the_user_and_of_the_workspace_hold_below_the_editor(stage):
 def test_each_folder_of_a_workspace_has_its_own_settings(stage):
     folders = ["file:///w/a", "file:///w/b"]
     editor = stage(
-        Answer("x", num_items=9), client="vscode_10", folders=folders, ready=False
+        ScriptedAnswer("x", num_items=9),
+        client="vscode_10",
+        folders=folders,
+        ready=False,
     )
 
     def reply(params):

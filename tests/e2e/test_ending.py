@@ -3,13 +3,13 @@ import time
 import pytest
 
 from codekv.testing.client import start_scripted
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/x.py"
 
 
 def busy(stage, **options):
-    editor = stage(Answer("slow", delay_ms=60_000), **options)
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000), **options)
     editor.open(URI, "x = ")
     asked = editor.ask(URI, triggerKind=1)
     editor.await_state("working")

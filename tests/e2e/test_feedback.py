@@ -1,6 +1,6 @@
 import pytest
 
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/x.py"
 
@@ -11,7 +11,7 @@ def offered(editor):
 
 
 def test_showing_and_accepting_an_item_is_counted(stage):
-    editor = stage(Answer("é𝄞(1)\nnext"))
+    editor = stage(ScriptedAnswer("é𝄞(1)\nnext"))
     item = offered(editor)
     client = editor.client
     client.notify("textDocument/didShowCompletion", {"item": item})
@@ -73,7 +73,7 @@ def test_statistics_are_the_status_with_all_numbers(stage):
 
 
 def test_the_status_is_told_when_it_changes_and_not_otherwise(stage):
-    editor = stage(Answer("a", delay_ms=400))
+    editor = stage(ScriptedAnswer("a", delay_ms=400))
     offered(editor)
     editor.await_state("ready")
     told = editor.client.notifications["codekv/didChangeStatus"]

@@ -1,7 +1,7 @@
 import pytest
 
 from codekv.testing.editor import apply_edit
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/x.py"
 
@@ -17,7 +17,7 @@ def complete(editor, index=None):
 
 @pytest.mark.parametrize("span", ["cursor", "head", "tail"])
 def test_an_entry_applied_gives_exactly_the_expected_text(stage, span):
-    editor = stage(Answer("total(字)\n    b", span=span), client="neovim_0_11")
+    editor = stage(ScriptedAnswer("total(字)\n    b", span=span), client="neovim_0_11")
     before, after = "é\r\n    𝄞 = ", "+ 1\r\nnext"
     editor.open(URI, before + after)
     entries = complete(editor, len(before))
@@ -41,9 +41,12 @@ def test_typing_counts_as_automatic_although_the_protocol_calls_it_invoked(stage
 
 def test_nothing_failing_and_superseded_are_all_incomplete_empty_lists(stage):
     editor = stage(
-        Answer(""), Answer("a", error="bug"), Answer("a", delay_ms=60_000), Answer("b"),
+        ScriptedAnswer(""),
+        ScriptedAnswer("a", error="bug"),
+        ScriptedAnswer("a", delay_ms=60_000),
+        ScriptedAnswer("b"),
         client="neovim_0_11",
-    )  # fmt: skip
+    )
     editor.open(URI, "x = ")
     empty = {"isIncomplete": True, "items": []}
     assert complete(editor) == empty

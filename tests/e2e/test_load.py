@@ -4,14 +4,14 @@ import time
 import psutil
 import pytest
 
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/shop.py"
 
 
 @pytest.mark.parametrize("cancels", [False, True])
 def test_thirty_questions_in_a_row_cost_two_generations_at_most(stage, cancels):
-    editor = stage(Answer("done()", delay_ms=100))
+    editor = stage(ScriptedAnswer("done()", delay_ms=100))
     editor.open(URI, "x = ")
     editor.complete(URI)
     before = editor.status()["metrics"]["generations"]
@@ -36,7 +36,7 @@ def test_thirty_questions_in_a_row_cost_two_generations_at_most(stage, cancels):
 
 
 def test_cancelling_stops_the_work_and_the_next_question_is_answered(stage):
-    editor = stage(Answer("slow", delay_ms=60_000), Answer("fast"))
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000), ScriptedAnswer("fast"))
     editor.open(URI, "x = ")
     asked = editor.ask(URI, triggerKind=1)
     editor.await_state("working")
@@ -48,7 +48,7 @@ def test_cancelling_stops_the_work_and_the_next_question_is_answered(stage):
 
 
 def test_a_status_bar_is_told_when_dropped_work_has_ended(stage):
-    editor = stage(Answer("slow", delay_ms=60_000))
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000))
     editor.open(URI, "x = ")
     asked = editor.ask(URI, triggerKind=1)
     editor.await_state("working")
@@ -58,7 +58,7 @@ def test_a_status_bar_is_told_when_dropped_work_has_ended(stage):
 
 
 def test_a_newer_question_ends_the_older_one_at_once(stage):
-    editor = stage(Answer("slow", delay_ms=60_000), Answer("fast"))
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000), ScriptedAnswer("fast"))
     editor.open(URI, "x = ")
     older = editor.ask(URI, triggerKind=1)
     editor.await_state("working")
@@ -68,7 +68,7 @@ def test_a_newer_question_ends_the_older_one_at_once(stage):
 
 
 def test_questions_about_other_documents_are_not_ended(stage):
-    editor = stage(Answer("a", delay_ms=200))
+    editor = stage(ScriptedAnswer("a", delay_ms=200))
     editor.open(URI, "x = ")
     editor.open("file:///w/other.py", "y = ")
     first = editor.ask(URI, triggerKind=1)
@@ -79,7 +79,7 @@ def test_questions_about_other_documents_are_not_ended(stage):
 
 @pytest.mark.parametrize("change", ["edit", "close"])
 def test_an_answer_for_an_old_text_is_null_and_its_work_stops(stage, change):
-    editor = stage(Answer("slow", delay_ms=60_000))
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000))
     editor.open(URI, "x = ")
     asked = editor.ask(URI, triggerKind=1)
     editor.await_state("working")
@@ -92,7 +92,7 @@ def test_an_answer_for_an_old_text_is_null_and_its_work_stops(stage, change):
 
 
 def test_other_requests_are_answered_while_a_completion_is_generated(stage):
-    editor = stage(Answer("slow", delay_ms=3_000))
+    editor = stage(ScriptedAnswer("slow", delay_ms=3_000))
     editor.open(URI, "x = ")
     asked = editor.ask(URI, triggerKind=1)
     editor.await_state("working")
@@ -174,7 +174,7 @@ def test_an_idle_server_uses_no_processor_time(stage):
 @pytest.mark.parametrize("client", ["vscode_9", "vscode_10", "neovim_0_12"])
 def test_typing_along_an_offer_is_answered_at_once_without_work(stage, client):
     editor = stage(
-        Answer("price * 2"),
+        ScriptedAnswer("price * 2"),
         client=client,
         types_through=True,
         options={"completion": {"debounce_ms": 60_000}},

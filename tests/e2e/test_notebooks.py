@@ -1,7 +1,7 @@
 import pytest
 
 from codekv.testing.editor import apply_edit
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 BOOK = "file:///w/study.ipynb"
 CELLS = [
@@ -40,7 +40,7 @@ def change_book(editor, **cells):
 
 @pytest.mark.parametrize("client", ["vscode_9", "vscode_10"])
 def test_a_cell_is_completed_with_the_cells_of_its_language_around_it(stage, client):
-    editor = stage(Answer("total(字)\n    c"), client=client)
+    editor = stage(ScriptedAnswer("total(字)\n    c"), client=client)
     open_book(editor)
     item = editor.complete("cell:2", len("é = 1\r\nb = "))["items"][0]
     seen = stage.events("complete")[0]
@@ -55,7 +55,7 @@ def test_a_cell_is_completed_with_the_cells_of_its_language_around_it(stage, cli
 
 
 def test_the_popups_entry_counts_within_the_cell(stage):
-    editor = stage(Answer("()", span="selected"), client="vscode_10")
+    editor = stage(ScriptedAnswer("()", span="selected"), client="vscode_10")
     open_book(editor)
     start, end = {"line": 0, "character": 0}, {"line": 0, "character": 5}
     selected = {"range": {"start": start, "end": end}, "text": "printf"}
@@ -112,7 +112,7 @@ def test_cells_are_edited_added_moved_removed_and_turned_into_prose(stage):
 
 
 def test_an_edit_of_another_cell_ends_a_question(stage):
-    editor = stage(Answer("slow", delay_ms=60_000), client="vscode_10")
+    editor = stage(ScriptedAnswer("slow", delay_ms=60_000), client="vscode_10")
     open_book(editor)
     asked = editor.ask("cell:2", triggerKind=1)
     editor.await_state("working")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 MARK = "zq7hidden"
 SECRETS = {
@@ -65,8 +65,8 @@ def test_a_document_that_becomes_secret_is_forgotten(stage):
 @pytest.mark.parametrize("level", ["warning", "debug"])
 def test_no_text_of_the_user_or_the_model_reaches_the_log(stage, level):
     editor = stage(
-        Answer(f"{MARK}model"),
-        Answer("a", error="bug"),
+        ScriptedAnswer(f"{MARK}model"),
+        ScriptedAnswer("a", error="bug"),
         options={"server": {"log_level": level}},
     )
     uri = "file:///w/a.py"
@@ -86,7 +86,9 @@ def test_no_text_of_the_user_or_the_model_reaches_the_log(stage, level):
 
 
 def test_text_may_be_logged_when_the_user_wants_it(stage):
-    editor = stage(Answer("a", error="bug"), options={"privacy": {"log_text": True}})
+    editor = stage(
+        ScriptedAnswer("a", error="bug"), options={"privacy": {"log_text": True}}
+    )
     editor.open("file:///w/a.py", f"x = '{MARK}'\n")
     editor.complete("file:///w/a.py")
     editor.client.close()

@@ -1,6 +1,6 @@
 import pytest
 
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 
 URI = "file:///w/shop.py"
 EVERY = pytest.mark.parametrize("client", ["vscode_9", "vscode_10", "neovim_0_12"])
@@ -35,7 +35,7 @@ def test_any_trigger_kind_gets_exactly_one_answer(stage, client):
 def test_what_a_person_asked_for_is_told_apart_in_old_and_new_numbers(
     stage, client, kinds
 ):
-    editor = stage(Answer("a", num_items=3), client=client)
+    editor = stage(ScriptedAnswer("a", num_items=3), client=client)
     editor.open(URI, "x = ")
     assert len(editor.complete(URI, triggerKind=kinds["automatic"])["items"]) == 1
     assert len(editor.complete(URI, triggerKind=kinds["invoked"])["items"]) == 3
@@ -46,7 +46,7 @@ def test_what_a_person_asked_for_is_told_apart_in_old_and_new_numbers(
 @EVERY
 @pytest.mark.parametrize("shape", [dict, list])
 def test_an_item_extends_the_popups_entry_over_its_range(stage, client, shape):
-    editor = stage(Answer(" = sum(é)", span="selected"), client=client)
+    editor = stage(ScriptedAnswer(" = sum(é)", span="selected"), client=client)
     editor.open(URI, "é = 1\npric")
     start, end = {"line": 1, "character": 0}, {"line": 1, "character": 4}
     span = {"start": start, "end": end} if shape is dict else [start, end]
@@ -58,7 +58,7 @@ def test_an_item_extends_the_popups_entry_over_its_range(stage, client, shape):
 
 
 def test_an_item_that_does_not_extend_the_popups_entry_is_not_shown(stage):
-    editor = stage(Answer("other"))
+    editor = stage(ScriptedAnswer("other"))
     editor.open(URI, "pric")
     start, end = {"line": 0, "character": 0}, {"line": 0, "character": 4}
     selected = {"range": {"start": start, "end": end}, "text": "price_total"}
@@ -83,7 +83,10 @@ def test_a_document_that_is_not_open_is_not_guessed_about(stage):
 
 def test_nothing_to_offer_is_an_empty_list_and_a_failure_is_null(stage):
     editor = stage(
-        Answer(""), Answer("a", error="model"), Answer("a", error="bug"), Answer("b")
+        ScriptedAnswer(""),
+        ScriptedAnswer("a", error="model"),
+        ScriptedAnswer("a", error="bug"),
+        ScriptedAnswer("b"),
     )
     editor.open(URI, "x = ")
     results = [editor.complete(URI) for _ in range(4)]
@@ -93,7 +96,7 @@ def test_nothing_to_offer_is_an_empty_list_and_a_failure_is_null(stage):
 
 
 def test_an_item_that_would_delete_other_lines_is_not_shown(stage):
-    editor = stage(Answer("a", span="wild"))
+    editor = stage(ScriptedAnswer("a", span="wild"))
     editor.open(URI, "x = 1\ny = \nz = 2\n")
     assert editor.complete(URI, 10) == {"items": []}
 
@@ -101,7 +104,7 @@ def test_an_item_that_would_delete_other_lines_is_not_shown(stage):
 @EVERY
 @pytest.mark.parametrize("span", ["cursor", "head", "tail"])
 def test_accepting_an_item_gives_exactly_the_expected_text(stage, client, span):
-    editor = stage(Answer("total(字, 𝄞)\n    done()", span=span), client=client)
+    editor = stage(ScriptedAnswer("total(字, 𝄞)\n    done()", span=span), client=client)
     before, after = "# é𝄞\r\ndef f():\r\n    𝄞 = ", ")\r\nnext\r\n"
     editor.open(URI, before + after)
     item = editor.complete(URI, len(before))["items"][0]

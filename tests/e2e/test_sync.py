@@ -76,9 +76,9 @@ def test_changes_and_closing_of_unknown_documents_disturb_nobody(stage):
 
 
 def test_prompts_are_the_same_whatever_the_line_ends_and_answers_fit_them(stage):
-    from codekv.testing.service import Answer
+    from codekv.testing.service import ScriptedAnswer
 
-    editor = stage(Answer("a\n    b"))
+    editor = stage(ScriptedAnswer("a\n    b"))
     texts = []
     for number, eol in enumerate(("\n", "\r\n", "\r")):
         uri = f"file:///w/{number}.py"

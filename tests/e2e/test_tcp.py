@@ -7,9 +7,9 @@ import socket
 import pytest
 
 from codekv.errors import UsageError
-from codekv.testing.client import Client, private_folders
+from codekv.testing.client import RawClient, private_folders
 from codekv.testing.editor import Editor
-from codekv.testing.service import Answer
+from codekv.testing.service import ScriptedAnswer
 from lsp.run import run_tcp
 
 URI = "file:///w/x.py"
@@ -47,13 +47,13 @@ def listen(stage):
         process = stage.nursery.start(
             [str(script), *arguments], private_folders(stage.folder)
         )
-        server = Client(process)
+        server = RawClient(process)
         stage.clients.append(server)
         server.wait_for(lambda: "listening on" in server.stderr, "a port")
         port = int(re.search(r"listening on .*:(\d+)", server.stderr)[1])
 
         def connect():
-            connections.append(Client(Line(port)))
+            connections.append(RawClient(Line(port)))
             return Editor(connections[-1], stage.greeting("neovim_0_12"))
 
         return connect
@@ -64,7 +64,7 @@ def listen(stage):
 
 
 def test_several_clients_are_served_at_once_and_leave_without_harm(listen):
-    connect = listen(Answer("a", delay_ms=50))
+    connect = listen(ScriptedAnswer("a", delay_ms=50))
     first, second = connect(), connect()
     for editor in (first, second):
         editor.greet()
@@ -82,7 +82,7 @@ def test_several_clients_are_served_at_once_and_leave_without_harm(listen):
 
 
 def test_clients_with_the_same_document_do_not_disturb_each_other(listen, stage):
-    connect = listen(Answer("a", delay_ms=200))
+    connect = listen(ScriptedAnswer("a", delay_ms=200))
     first, second = connect(), connect()
     texts = {"x = ", "y = "}
     for editor, text in zip((first, second), sorted(texts), strict=True):
@@ -98,7 +98,7 @@ def test_clients_with_the_same_document_do_not_disturb_each_other(listen, stage)
 
 
 def test_a_lost_connection_stops_its_work_and_no_other(listen):
-    connect = listen(Answer("slow", delay_ms=60_000), Answer("b"))
+    connect = listen(ScriptedAnswer("slow", delay_ms=60_000), ScriptedAnswer("b"))
     first, second = connect(), connect()
     for editor in (first, second):
         editor.greet()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codekv.completion.api import Item
-from codekv.testing.service import Answer, Script, ScriptedService
+from codekv.testing.service import ScriptedAnswer, ScriptedService, ServiceScript
 from lsp.run import run_stdio
 
 
@@ -65,8 +65,10 @@ def _fitting(rules, head, tail):
 
 def main(path):
     values = json.loads(Path(path).read_text("utf-8"))
-    script = Script(
-        (Answer("by rule"),), load_ms=values["load_ms"], journal=values["journal"]
+    script = ServiceScript(
+        (ScriptedAnswer("by rule"),),
+        load_ms=values["load_ms"],
+        journal=values["journal"],
     )
 
     def load():

@@ -4,14 +4,15 @@ import struct
 
 import pytest
 
-from bench import html, picture, run
-from bench.corpus import SAMPLES
-from bench.report import report
+from bench import run
+from bench.reports import html, picture
+from bench.reports.report import report
 from bench.run import Entrant, Options
-from bench.sample import Journal
-from bench.target import ServiceTarget
+from bench.targets.target import ServiceTarget
+from bench.traces.corpus import SAMPLES
+from bench.traces.sample import Journal
 from codekv.config import Config
-from codekv.testing.service import Script, ScriptedService
+from codekv.testing.service import ScriptedService, ServiceScript
 
 pytestmark = pytest.mark.editor
 
@@ -43,7 +44,7 @@ class Silent:
 
 
 def scripted():
-    return ScriptedService(Script(), Config())
+    return ScriptedService(ServiceScript(), Config())
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from lsprotocol import converters, types
 
 from codekv.completion.api import Trigger
 from codekv.testing.editor import load_greeting
-from lsp.client import Client, Numbering
-from lsp.decode import Ask
-from lsp.documents import Place
+from lsp.client import ClientProfile, Numbering
+from lsp.decode import CompletionParams
+from lsp.documents import DocumentPlace
 
 CLIENTS = Path(__file__).parent / "clients"
 
@@ -15,11 +15,11 @@ CLIENTS = Path(__file__).parent / "clients"
 def client(name):
     converter = converters.get_converter()
     greeting = load_greeting(CLIENTS / f"{name}.json")
-    return Client.of(converter.structure(greeting, types.InitializeParams))
+    return ClientProfile.of(converter.structure(greeting, types.InitializeParams))
 
 
 def ask(kind, old=False):
-    return Ask("u", Place(0, 0), kind, is_old_client=old)
+    return CompletionParams("u", DocumentPlace(0, 0), kind, is_old_client=old)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_new_numbers_of_a_new_client():
 
 
 def test_a_one_right_after_a_key_is_automatic_while_nothing_is_known():
-    facts = Client()
+    facts = ClientProfile()
     assert facts.trigger_of(ask(1), 0.01) is Trigger.AUTOMATIC
     assert facts.trigger_of(ask(1), 5.0) is Trigger.INVOKED
     assert facts.trigger_of(ask(1), None) is Trigger.INVOKED
 
 
 def test_what_a_client_shows_of_itself_is_remembered():
-    facts = Client()
+    facts = ClientProfile()
     assert facts.trigger_of(ask(1, old=True), 5.0) is Trigger.AUTOMATIC
     assert facts.trigger_of(ask(1), 5.0) is Trigger.AUTOMATIC
     facts.trigger_of(ask(2), 5.0)
@@ -69,13 +69,13 @@ def test_what_a_client_shows_of_itself_is_remembered():
 
 @pytest.mark.parametrize("kind", [None, 7, -1, 3])
 def test_unknown_kinds_are_automatic(kind):
-    assert Client().trigger_of(ask(kind), None) is Trigger.AUTOMATIC
+    assert ClientProfile().trigger_of(ask(kind), None) is Trigger.AUTOMATIC
 
 
 def test_the_innermost_folder_holds():
-    facts = Client(folders={"file:///w": "w", "file:///w/a": "a"})
+    facts = ClientProfile(folders={"file:///w": "w", "file:///w/a": "a"})
     assert facts.folder_of("file:///w/a/x.py") == "file:///w/a"
     assert facts.folder_of("file:///w/ab/x.py") == "file:///w"
     assert facts.folder_of("untitled:1") == ""
     assert facts.workspace == Path("/w")
-    assert Client(folders={"vscode-vfs://h/w": "w"}).workspace is None
+    assert ClientProfile(folders={"vscode-vfs://h/w": "w"}).workspace is None

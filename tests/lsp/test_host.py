@@ -5,19 +5,19 @@ import pytest
 
 from codekv.completion.api import State
 from codekv.config import CompletionConfig, Config
-from codekv.testing.service import Script, ScriptedService
-from lsp.aside import aside
-from lsp.host import Host
+from codekv.testing.service import ScriptedService, ServiceScript
+from lsp.daemon_thread import aside
+from lsp.host import ServiceHolder
 
 
 def host(script=None, made=None):
     def factory(config, workspace):
-        service = ScriptedService(script or Script(), config, workspace)
+        service = ScriptedService(script or ServiceScript(), config, workspace)
         if made is not None:
             made.append(service)
         return service
 
-    return Host(lambda: factory)
+    return ServiceHolder(lambda: factory)
 
 
 async def test_several_clients_start_one_service():
@@ -32,7 +32,7 @@ async def test_several_clients_start_one_service():
 
 async def test_listeners_hear_of_loading_and_of_its_end():
     states = []
-    shared = host(Script(load_ms=5))
+    shared = host(ServiceScript(load_ms=5))
     shared.subscribe(lambda: states.append(shared.status().state))
     await shared.start(Config(), None)
     await shared.settled()
@@ -62,7 +62,7 @@ async def test_only_a_new_configuration_is_handed_over():
 
 
 async def test_a_failure_to_load_is_a_state_and_its_words():
-    shared = host(Script(load_error="no such model"))
+    shared = host(ServiceScript(load_error="no such model"))
     await shared.start(Config(), None)
     await shared.settled()
     assert shared.status().state is State.ERROR
@@ -77,7 +77,7 @@ async def test_closing_while_importing_never_makes_a_service():
         release.wait(5)
         return lambda *_: made.append(1)
 
-    shared = Host(load)
+    shared = ServiceHolder(load)
     starting = asyncio.ensure_future(shared.start(Config(), None))
     await asyncio.sleep(0)
     assert await shared.close()

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from lsp.latest import Latest, Turn
+from lsp.latest import Latest, RequestSlot
 
 
 async def forever():
@@ -67,7 +67,7 @@ async def test_a_result_that_comes_with_its_loss_is_dropped():
 
 
 async def test_cancelling_the_caller_cancels_the_work():
-    turn = Turn()
+    turn = RequestSlot()
     cancelled = asyncio.Event()
 
     async def work():
@@ -97,8 +97,8 @@ async def test_errors_of_current_work_come_through_and_of_lost_work_do_not():
             raise ValueError
 
     with pytest.raises(ValueError):
-        await Turn().run(fail())
-    turn = Turn()
+        await RequestSlot().run(fail())
+    turn = RequestSlot()
     task = asyncio.ensure_future(turn.run(fail_later()))
     await asyncio.sleep(0)
     turn.lose()

@@ -2,7 +2,7 @@ import pytest
 
 from codekv.config import Config
 from lsp.settings import (
-    Settings,
+    EditorSettings,
     initial_values,
     pulled_values,
     pushed_values,
@@ -11,7 +11,7 @@ from lsp.settings import (
 
 
 def test_later_layers_win():
-    settings = Settings(
+    settings = EditorSettings(
         initial={"completion": {"max_tokens": 1, "max_lines": 2}},
         pushed={"completion": {"max_tokens": 3}},
         pulled={"": {"completion": {"candidates": 1}}},
@@ -21,7 +21,7 @@ def test_later_layers_win():
 
 
 def test_a_folder_has_its_own_layer_and_others_have_the_common_one():
-    settings = Settings(
+    settings = EditorSettings(
         pulled={
             "": {"completion": {"max_tokens": 5}},
             "file:///a": {"completion": {"max_tokens": 6}},
@@ -32,7 +32,7 @@ def test_a_folder_has_its_own_layer_and_others_have_the_common_one():
 
 
 def test_the_merged_configuration_is_made_once_until_a_layer_changes():
-    settings = Settings()
+    settings = EditorSettings()
     first = settings.for_folder()
     assert settings.for_folder() is first
     settings.pushed = {"completion": {"max_tokens": 9}}
@@ -41,7 +41,7 @@ def test_the_merged_configuration_is_made_once_until_a_layer_changes():
 
 
 def test_problems_are_told_once_and_again_when_they_come_back():
-    settings = Settings(pushed={"completion": {"max_tokens": -1}})
+    settings = EditorSettings(pushed={"completion": {"max_tokens": -1}})
     assert len(settings.new_problems()) == 1
     assert settings.new_problems() == ()
     settings.pushed = {}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from codekv.cache.events import Event
 from codekv.cache.key import BlockRef, chain_of
-from codekv.storage.blockstore import Facts, Upkeep
+from codekv.storage.blockstore import BlockMetadata, Upkeep
 from codekv.testing.blocks import FakeClock, is_same, make_store, planes_for
 
 # Few texts that share beginnings and contents, so that keys meet again and again.
@@ -60,7 +60,9 @@ class Twin:
     def put(self, rng: random.Random) -> None:
         persist, volatile = rng.random() < 0.8, rng.random() < 0.2
         for ref in self.refs(rng):
-            facts = Facts(bytes(ref.num_tokens), rng.random(), persist, volatile)
+            facts = BlockMetadata(
+                bytes(ref.num_tokens), rng.random(), persist, volatile
+            )
             if self.store.put(ref, planes_for(ref), facts):
                 self.known[ref.chain] = ref
                 (self.barred.discard if persist else self.barred.add)(ref.chain)

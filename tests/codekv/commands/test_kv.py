@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
         return Laboratory(runtime, tokenizer, samples(), SIZE, kv._tell), tmp_path
 
     monkeypatch.setattr(kv, "_open", open_tiny)
-    monkeypatch.setattr("codekv.model.loader.fingerprint", lambda *_: "tiny")
+    monkeypatch.setattr("codekv.model.runtime.loader.fingerprint", lambda *_: "tiny")
     return tmp_path
 
 

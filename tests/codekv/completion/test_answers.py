@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codekv.completion.answers import Answers, accepted
-from codekv.completion.api import Completion, Item, Request, Selected, Source
+from codekv.completion.api import AnswerSource, Completion, Item, Request, Selected
 from codekv.completion.popup import as_if_selected, with_selection
 from codekv.text.snapshot import Snapshot
 
@@ -31,7 +31,7 @@ def test_typing_along_the_offer_returns_its_rest(before, after, text) -> None:
         if text[end:].strip() and text.isascii():
             assert found is not None
             assert found.items[0].text == text[end:]
-            assert found.source is Source.TYPED_THROUGH
+            assert found.source is AnswerSource.TYPED_THROUGH
             assert found.items[0].start_byte == cursor
 
 

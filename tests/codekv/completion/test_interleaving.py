@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from codekv.completion.api import Request, Trigger
 from codekv.config import Config, apply
-from codekv.steps import finish
+from codekv.cooperative import finish
 from codekv.testing.tiny import tiny_pipeline
 from codekv.text.snapshot import Snapshot
 

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codekv.completion.api import Request, Trigger
-from codekv.completion.document import Documents
+from codekv.completion.document import CodeDocuments
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
+from codekv.cooperative import finish
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
-from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -58,7 +58,7 @@ def make(**settings_) -> Pipeline:
     vocab = Letters()
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, config.kvcache)
     engine.speed = Speed(0.001, 0.001)
-    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    documents = CodeDocuments(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 
 

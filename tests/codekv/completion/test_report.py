@@ -5,8 +5,8 @@ import pytest
 
 from codekv.completion import report
 from codekv.completion.api import (
+    AnswerSource,
     Completion,
-    Source,
     State,
     Status,
     Timing,
@@ -71,8 +71,8 @@ def test_loads_and_evictions_are_told_per_answer(reporter):
 
 
 def test_answers_without_the_model_do_not_look_at_the_store(reporter):
-    reporter.completed(Completion(source=Source.TYPED_THROUGH), Store())
-    reporter.completed(Completion(source=Source.NONE), Store())
+    reporter.completed(Completion(source=AnswerSource.TYPED_THROUGH), Store())
+    reporter.completed(Completion(source=AnswerSource.NONE), Store())
     assert reporter.metrics()["requests"] == 1
 
 

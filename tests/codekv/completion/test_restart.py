@@ -1,12 +1,12 @@
 from pathlib import Path
 
 from codekv.completion.api import Completion, Request, Trigger
-from codekv.completion.document import Documents
+from codekv.completion.document import CodeDocuments
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
+from codekv.cooperative import finish
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
-from codekv.steps import finish
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import plain_codec
 from codekv.structure.parser import Parser
@@ -31,7 +31,7 @@ def started(folder: Path) -> Pipeline:
     )
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
     engine.speed = Speed(0.001, 0.001)
-    documents = Documents(tokenizer, Parser(), config.kvcache.chunk_size)
+    documents = CodeDocuments(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
 
 

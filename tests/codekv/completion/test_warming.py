@@ -3,11 +3,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codekv.completion.document import Documents
+from codekv.completion.document import CodeDocuments
 from codekv.completion.warming import (
     CONTEXT,
     STRETCH,
-    Ahead,
+    WarmLimit,
     far_chains,
     near_chain,
     stretches,
@@ -23,7 +23,7 @@ FUNCTIONS = "".join(
 
 def document(text: str):
     snapshot = Snapshot.from_text("file:///a.py", 1, "python", text)
-    return Documents(ByteTokenizer(), Parser(), 256).update(snapshot)
+    return CodeDocuments(ByteTokenizer(), Parser(), 256).update(snapshot)
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.booleans())), st.integers(0, 9000))
@@ -72,7 +72,7 @@ def test_far_chains_tile_what_is_not_known() -> None:
     def knows(asked):
         return [tuple(block) in known for block in asked]
 
-    chains = list(far_chains(doc, 0, (PRE,), False, Ahead(1 << 20, knows)))
+    chains = list(far_chains(doc, 0, (PRE,), False, WarmLimit(1 << 20, knows)))
     found = [chain.tokens[lo:hi] for chain in chains for lo, hi in pairwise(chain.cuts)]
 
     assert sorted(found) == sorted(b for b in blocks if b not in known)
@@ -81,7 +81,7 @@ def test_far_chains_tile_what_is_not_known() -> None:
 
 def test_nothing_is_computed_beyond_the_limit() -> None:
     doc = document(FUNCTIONS)
-    ahead = Ahead(1000, lambda asked: [False for _ in asked])
+    ahead = WarmLimit(1000, lambda asked: [False for _ in asked])
     chains = far_chains(doc, 0, (PRE,), False, ahead)
 
     assert 700 < sum(len(c.tokens) - c.cuts[0] for c in chains) <= 1000

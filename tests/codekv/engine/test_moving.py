@@ -3,16 +3,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.engine import runs
-from codekv.engine.canonical import move_slots
-from codekv.engine.extend import extend
-from codekv.engine.idle import Chain, Chains, repair
-from codekv.engine.parts import MAX_HASTE, Reach, Repair, Wanted, find_parts
-from codekv.engine.pieces import Piece
-from codekv.engine.prefill import Prefill
-from codekv.engine.runs import GRAM, find_runs
-from codekv.engine.sequence import Grade, LiveSequence, common_prefix
-from codekv.steps import finish
+from codekv.cooperative import finish
+from codekv.engine.background.idle import Chain, Chains, repair
+from codekv.engine.live_sequence import Grade, LiveSequence, common_prefix
+from codekv.engine.reuse import shared_spans as runs
+from codekv.engine.reuse.extend import extend
+from codekv.engine.reuse.kv_transfer import move_slots
+from codekv.engine.reuse.plan import (
+    MAX_HASTE,
+    PrefillRequest,
+    Repair,
+    ReuseOptions,
+    find_parts,
+)
+from codekv.engine.reuse.prefill import Prefill
+from codekv.engine.reuse.prompt_blocks import PromptBlock
+from codekv.engine.reuse.shared_spans import GRAM, find_runs
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.testing.model import TinyRuntime
@@ -123,7 +129,7 @@ def test_slots_behind_an_edit_are_moved_and_become_exact(
     source = sequence(old)
     seq = source if itself else LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, store(), True, Repair(first, last))
-    row, reuse, _ = finish(prefill.run(seq, Wanted(new), [source]))
+    row, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [source]))
     seq.check()
 
     assert seq.tokens == new
@@ -143,7 +149,7 @@ def test_repairing_everything_equals_computing_everything(texts) -> None:
     old, new = texts
     prefill = Prefill(RUNTIME, store(), True, Repair(0, 1000))
     seq = LiveSequence(RUNTIME.new_kv(4))
-    row, reuse, _ = finish(prefill.run(seq, Wanted(new), [sequence(old)]))
+    row, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [sequence(old)]))
 
     assert reuse.moved == 0
     assert torch.allclose(row, fresh_row(new), atol=TOLERANCE)
@@ -154,7 +160,7 @@ def test_an_insertion_costs_itself_and_the_repair() -> None:
     new = [*old[:50], 250, 251, 252, *old[50:]]
     prefill = Prefill(RUNTIME, store(), True, Repair(4, 2))
     seq = sequence(old[:50])
-    _, reuse, _ = finish(prefill.run(seq, Wanted(new), [sequence(old)]))
+    _, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [sequence(old)]))
 
     assert reuse.computed == 3 + 4 + 2
     assert reuse.moved == 150 - 4 - 2
@@ -164,7 +170,7 @@ def test_an_insertion_costs_itself_and_the_repair() -> None:
 def test_uses_of_changed_names_are_computed_where_they_were_moved() -> None:
     old = list(range(200))
     new = [250, *old]
-    wanted = Wanted(new, touched=(20, 90))
+    wanted = PrefillRequest(new, touched=(20, 90))
     counts = []
     for names in (False, True):
         prefill = Prefill(RUNTIME, store(), True, Repair(4, 2, names))
@@ -183,7 +189,7 @@ def test_slots_that_drifted_too_far_are_computed() -> None:
         for inserted in (10, 20):
             new = [*[200 + inserted] * inserted, *seq.tokens]
             target = LiveSequence(RUNTIME.new_kv(4))
-            finish(prefill.run(target, Wanted(new), [seq]))
+            finish(prefill.run(target, PrefillRequest(new), [seq]))
             seq = target
         assert max(seq.grades) == grade
 
@@ -212,15 +218,17 @@ def test_stored_blocks_go_before_runs_that_saw_less(before, is_stored) -> None:
     finish(Chains(RUNTIME, kept).warm_far(chain))
     old = sequence(block)
     # Another first token than the chain's, so that nothing is exact.
-    wanted = Wanted(
+    wanted = PrefillRequest(
         [251, *head, *block, 42],
         [
-            Piece(1, 1 + before, tuple(head), 0, 0),
-            Piece(1 + before, 1 + before + len(block), tuple(block), 0, before),
+            PromptBlock(1, 1 + before, tuple(head), 0, 0),
+            PromptBlock(1 + before, 1 + before + len(block), tuple(block), 0, before),
         ],
     )
     target = LiveSequence(RUNTIME.new_kv(4))
-    last = find_parts(target, wanted, Reach(kept, [old], move=True, max_drift=512))[-1]
+    last = find_parts(
+        target, wanted, ReuseOptions(kept, [old], move=True, max_drift=512)
+    )[-1]
 
     assert (last.start, last.stop) == (1 + before, 1 + before + len(block))
     assert (last.source is not old) == is_stored
@@ -231,7 +239,7 @@ def test_exact_reuse_moves_nothing() -> None:
     old = list(range(100))
     prefill = Prefill(RUNTIME, store(), False, NOTHING)
     seq = LiveSequence(RUNTIME.new_kv(4))
-    _, reuse, _ = finish(prefill.run(seq, Wanted([250, *old]), [sequence(old)]))
+    _, reuse, _ = finish(prefill.run(seq, PrefillRequest([250, *old]), [sequence(old)]))
 
     assert (reuse.moved, reuse.computed) == (0, 101)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codekv.engine.extend import CHUNK
+from codekv.cooperative import finish
+from codekv.engine.reuse.extend import CHUNK
 from codekv.engine.speed import Speed, measured
-from codekv.steps import finish
 from codekv.testing.model import TinyRuntime
 
 

@@ -5,19 +5,19 @@ import json
 import pytest
 import torch
 
-from codekv.engine.canonical import slice_planes
+from codekv.engine.reuse.kv_transfer import slice_planes
 from codekv.lab import controls
 from codekv.lab.attention import important_heads, watch
 from codekv.lab.calibrate import PAIRS, allocate
 from codekv.lab.context import compute_exact, probe, read_text
-from codekv.lab.corpus import Sample, samples
+from codekv.lab.corpus import LabText, samples
 from codekv.lab.cursors import NUM_GENERATED, places
 from codekv.lab.laboratory import Laboratory, Size
 from codekv.lab.measure import divergence
 from codekv.lab.picture import draw
 from codekv.lab.report import PARTS, measure_part, merge, model_facts, schemes, table_of
 from codekv.lab.scheme import CodecScheme, channel_groups, hadamard_rows, symmetric_rows
-from codekv.model.meter import AttentionMeter
+from codekv.model.runtime.attention_probe import AttentionMeter
 from codekv.storage.classtable import load_table, save_table
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PlainCodec
@@ -239,7 +239,7 @@ def test_a_report_without_calibration_has_no_table():
 
 
 def test_a_text_without_functions_is_one_run_of_blocks():
-    sample = Sample("flat", b"x = 1  # one\n" * 60)
+    sample = LabText("flat", b"x = 1  # one\n" * 60)
     text = read_text(ByteTokenizer(), sample, 300, 16)
     assert text.blocks[-1][1] == 300
     assert text.classes.count(COMMENT) > text.classes.count(INDENT)

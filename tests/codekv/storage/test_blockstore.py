@@ -7,7 +7,7 @@ from codekv.cache.events import Event
 from codekv.cache.key import chain_of
 from codekv.config import Config, apply
 from codekv.errors import UsageError
-from codekv.storage.blockstore import BlockStore, Facts, StoreBudget, Upkeep
+from codekv.storage.blockstore import BlockMetadata, BlockStore, StoreBudget, Upkeep
 from codekv.storage.plain import plain_codec
 from codekv.testing.blocks import (
     FakeClock,
@@ -60,7 +60,7 @@ def test_block_is_encoded_once():
     ref = refs_of(store, [1, 2])[0]
     put_all(store, [ref])
 
-    assert store.put(ref, make_planes(2, 99), Facts(bytes(2), 1.0))
+    assert store.put(ref, make_planes(2, 99), BlockMetadata(bytes(2), 1.0))
 
     assert is_same(load(store, ref), planes_for(ref))
     assert store.counters[Event.STORED] == 1
@@ -83,7 +83,7 @@ def test_values_that_are_not_finite_are_refused(bad):
     planes = make_planes(2, 1)
     planes[1][1][0, 1, 3] = bad
 
-    assert not store.put(ref, planes, Facts(bytes(2), 1.0))
+    assert not store.put(ref, planes, BlockMetadata(bytes(2), 1.0))
     assert store.counters[Event.REFUSED] == 1
     assert kinds(store, [ref]) == [None]
 
@@ -93,7 +93,7 @@ def test_planes_of_another_length_are_the_callers_mistake():
     ref = refs_of(store, [1, 2])[0]
 
     with pytest.raises(UsageError, match="another shape"):
-        store.put(ref, make_planes(3, 1), Facts(bytes(2), 1.0))
+        store.put(ref, make_planes(3, 1), BlockMetadata(bytes(2), 1.0))
 
 
 def test_planes_of_another_model_are_the_callers_mistake():
@@ -101,7 +101,7 @@ def test_planes_of_another_model_are_the_callers_mistake():
     ref = refs_of(store, [1, 2])[0]
 
     with pytest.raises(UsageError, match="another shape"):
-        store.put(ref, make_planes(2, 1)[:1], Facts(bytes(2), 1.0))
+        store.put(ref, make_planes(2, 1)[:1], BlockMetadata(bytes(2), 1.0))
 
 
 def test_hit_on_a_block_that_is_gone_loads_as_none():
@@ -132,7 +132,7 @@ def test_colliding_key_never_serves_another_text():
     liar = replace(ref, tokens=b"\x02\0\0\0")
 
     assert kinds(store, [liar]) == [None]
-    assert not store.put(liar, make_planes(1, 5), Facts(b"\0", 1.0))
+    assert not store.put(liar, make_planes(1, 5), BlockMetadata(b"\0", 1.0))
     assert is_same(load(store, ref), planes_for(ref))
 
 
@@ -229,7 +229,7 @@ def test_topic_switch_drops_volatile_blocks_if_asked_to():
     store = make_store(upkeep=Upkeep(reset_on_topic_switch=True))
     lasting, volatile = refs_of(store, [1], [2])
     put_all(store, [lasting])
-    store.put(volatile, planes_for(volatile), Facts(b"\0", 1.0, volatile=True))
+    store.put(volatile, planes_for(volatile), BlockMetadata(b"\0", 1.0, volatile=True))
 
     dropped = [store.set_topic("a.py", name) for name in ("f", "f", "g")]
 
@@ -241,7 +241,7 @@ def test_topic_switch_drops_volatile_blocks_if_asked_to():
 def test_topic_switch_drops_nothing_by_default():
     store = make_store()
     ref = refs_of(store, [1])[0]
-    store.put(ref, planes_for(ref), Facts(b"\0", 1.0, volatile=True))
+    store.put(ref, planes_for(ref), BlockMetadata(b"\0", 1.0, volatile=True))
     store.set_topic("a.py", "f")
 
     assert store.set_topic("b.py", "g") == 0
@@ -305,7 +305,7 @@ def test_planes_are_not_kept():
     store = make_store()
     ref = refs_of(store, [1, 2])[0]
     planes = planes_for(ref)
-    store.put(ref, planes, Facts(bytes(2), 1.0))
+    store.put(ref, planes, BlockMetadata(bytes(2), 1.0))
     planes[0][0].zero_()
 
     loaded = load(store, ref)

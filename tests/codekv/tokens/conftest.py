@@ -5,7 +5,7 @@ import pytest
 
 import codekv.tokens.buffer
 from codekv.errors import ModelError
-from codekv.model.store import open_model
+from codekv.model.library.store import open_model
 from codekv.testing.models import train_byte_level, train_sentence_piece
 from codekv.tokens.tokenizer import JsonTokenizer, load_tokenizer
 

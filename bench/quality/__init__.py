@@ -1,0 +1,1 @@
+"""How good the text is: public data sets, next lines and faults."""

@@ -1,0 +1,1 @@
+"""Samples to numbers, and numbers to tables, pages and pictures."""

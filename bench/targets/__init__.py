@@ -1,0 +1,1 @@
+"""Whom a trace is replayed against: the service, its twins, other servers."""

@@ -1,0 +1,1 @@
+"""Which documents stay out of everything, and why."""

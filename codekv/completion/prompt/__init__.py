@@ -1,0 +1,1 @@
+"""From a document and a cursor to the prompt: window, layout, healing and planning."""

@@ -1,0 +1,1 @@
+"""From decoded bytes to the text that is offered: every rule about text lives here."""

@@ -1,0 +1,1 @@
+"""Work for the pauses: exactness, warming and attention importance."""

@@ -1,0 +1,51 @@
+"""Idle: tell the store how much attention each block of a prompt gets.
+
+What the last tokens look at is what an answer would miss, so purging by importance
+can keep it (heavy hitters: H2O, Zhang et al. 2023, by block instead of by token).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codekv.engine.reuse.prompt_blocks import refs_of
+from codekv.model.runtime.attention_probe import ENOUGH_QUERIES, AttentionMeter
+
+if TYPE_CHECKING:
+    from codekv.cooperative import Cooperative
+    from codekv.engine.live_sequence import LiveSequence
+    from codekv.engine.reuse.plan import PrefillRequest
+    from codekv.model.runtime.interface import Runtime
+    from codekv.storage.blockstore import BlockStore
+
+
+def weigh(
+    runtime: Runtime, store: BlockStore, seq: LiveSequence, wanted: PrefillRequest
+) -> Cooperative[None]:
+    """Note for each stored block the share of attention its slots get.
+
+    Args:
+        runtime: Its attention must go through torch's; else nothing is noted.
+        store: Told the shares.
+        seq: Holds the prompt exactly; its last slots are computed again.
+        wanted: The prompt.
+    """
+    tokens, pieces = wanted.tokens, wanted.pieces
+    start = len(tokens) - ENOUGH_QUERIES
+    if start <= 0 or seq.common_prefix(tokens) < len(tokens):
+        return
+    meter = AttentionMeter()
+    with meter:
+        runtime.forward(seq.kv, tokens[start:], start, "none")
+    yield
+    if meter.mass_S is None:
+        return
+    share_S = (meter.mass_S / meter.mass_S.sum()).cumsum(0).tolist()
+    refs = refs_of(store, tokens, pieces)
+    hits = store.match([refs[piece.start] for piece in pieces])
+    for piece, hit in zip(pieces, hits, strict=True):
+        if hit is not None:
+            before = share_S[piece.start - 1] if piece.start else 0.0
+            share = share_S[piece.stop - 1] - before
+            store.note_attention(replace(hit.ref, chain=hit.source), share)

@@ -1,0 +1,1 @@
+"""Getting models: catalog, sources, downloads, imports and the local store."""

@@ -1,0 +1,1 @@
+"""Running models: one forward pass, its kernels, and the adapter for other models."""

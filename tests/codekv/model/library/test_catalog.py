@@ -1,0 +1,29 @@
+import pytest
+
+from codekv.config import ModelConfig
+from codekv.model.library.catalog import CATALOG, DEFAULT, find_entry, unknown_model
+
+
+def test_the_default_of_the_configuration_is_in_the_catalog():
+    assert find_entry(ModelConfig().name) is DEFAULT
+
+
+@pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
+def test_entries_are_whole(entry):
+    assert find_entry(entry.name) is entry
+    assert all(find_entry(alias.upper()) is entry for alias in entry.aliases)
+    digests = [entry.sha256, *(wheel.sha256 for wheel in entry.wheels)]
+    assert all(len(digest) == 64 and int(digest, 16) for digest in digests)
+    assert len(set(digests)) == len(digests)
+    assert entry.hub_repo or entry.wheels
+
+
+def test_no_two_entries_share_a_name():
+    names = [name for entry in CATALOG for name in (entry.name, *entry.aliases)]
+    assert len(set(names)) == len(names)
+
+
+def test_an_unknown_name_gets_the_closest_ones():
+    assert "did you mean qwen2.5-coder-0.5b?" in str(unknown_model("qwen-coder", []))
+    assert "did you mean my-model?" in str(unknown_model("mymodel", ["my-model"]))
+    assert "known:" in str(unknown_model("zzzzzz", ["my-model"]))
