@@ -14,7 +14,7 @@ from bench.targets.layouts import Plugin
 from codekv.completion.api import Completion, Item, Request, Timing
 from codekv.completion.load import load_pipeline
 from codekv.cooperative import finish
-from codekv.engine.decoding.greedy import Decoded, DecodeOptions
+from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Task
 from codekv.tokens.tokenizer import load_tokenizer
 
@@ -79,11 +79,11 @@ class PlainAnswers:
         task = Task(
             laid.tokens, (), options, lambda text: not is_span and is_line(text)
         )
-        outcome = finish(pipeline.engine.answer(task, Decoded()))
-        text = outcome.decoded.data.decode(errors="ignore")
+        outcome = finish(pipeline.engine.answer(task))
+        text = outcome.candidate.data.decode(errors="ignore")
         if not is_span:
             text = text.split("\n", 1)[0].rstrip()
-        at, score = request.cursor_byte, outcome.decoded.score
+        at, score = request.cursor_byte, outcome.candidate.score
         return Completion(
             items=(Item("", text, at, at, score),) if text.strip() else (),
             model=pipeline.engine.runtime.spec.name,

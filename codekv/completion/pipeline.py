@@ -22,7 +22,6 @@ from codekv.completion.shaping.offer import CursorOffer
 from codekv.completion.shaping.reranking import Rivals
 from codekv.completion.shaping.shape import Shape
 from codekv.completion.warming import WarmLimit, blocks_of, far_chains, near_chain
-from codekv.engine.decoding.greedy import Decoded, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from codekv.completion.shaping.shape import ShapePlan
     from codekv.config import Config
     from codekv.cooperative import Cooperative
+    from codekv.engine.decoding.candidate import Stop
     from codekv.engine.engine import Engine, Outcome
     from codekv.engine.reuse.prefill import Reuse
     from codekv.text.snapshot import Snapshot
@@ -90,16 +90,14 @@ class Pipeline:
         store.set_topic(request.snapshot.uri, str(prepared.anchor_byte))
         if request.max_items > 1:
             return (yield from self._several(request, prepared, submitted))
-        out = Decoded()
-        task = replace(prepared.task, stop=self._in_time(request, prepared, submitted))
-        offer = self._offer(request, prepared)
-        try:
-            outcome = yield from self._rivals.best(offer, task, out, submitted)
-        finally:
-            # Also of dropped work: the next keystroke confirms it in one step.
-            start = request.cursor_byte - len(prepared.prompt.need)
-            uri, data = request.snapshot.uri, request.snapshot.data
-            self._drafts.note(uri, data, start, out.tokens)
+        start = request.cursor_byte - len(prepared.prompt.need)
+        snapshot = request.snapshot
+        with self._drafts.recording(snapshot.uri, snapshot.data, start) as progress:
+            stop = self._in_time(request, prepared, submitted)
+            task = replace(prepared.task, stop=stop, progress=progress)
+            offer = self._offer(request, prepared)
+            outcome = yield from self._rivals.best(offer, task, submitted)
+            progress(outcome.candidate.tokens)
         completion = self._completion(request, prepared, outcome)
         ended = time.perf_counter()
         timing = Timing(
@@ -255,7 +253,7 @@ class Pipeline:
         budget = self.config.completion.latency_budget_ms
         return richest(
             lambda limits: self._make(request, document, plan, limits),
-            self.engine.num_missing,
+            self.engine.plan,
             self._maker.limits(),
             self.engine.speed.tokens_in(budget),
         )
@@ -277,13 +275,13 @@ class Pipeline:
     def _completion(
         self, request: Request, prepared: Prepared, outcome: Outcome
     ) -> Completion:
-        decoded, reuse = outcome.decoded, outcome.reuse
-        trimmed = self._offer(request, prepared).trimmed(decoded)
+        candidate, reuse = outcome.candidate, outcome.reuse
+        trimmed = self._offer(request, prepared).trimmed(candidate)
         items: tuple[Item, ...] = ()
         if trimmed.text:
             name = f"c{next(self._ids)}"
             span = trimmed.start_byte, trimmed.end_byte
-            items = (Item(name, trimmed.text, *span, decoded.score),)
+            items = (Item(name, trimmed.text, *span, candidate.score),)
         reason = "" if items else "-".join(trimmed.filters[-1:]) or "nothing"
         return Completion(
             items=items,
@@ -294,8 +292,8 @@ class Pipeline:
                 restored=reuse.restored,
                 moved=reuse.moved,
                 computed=reuse.computed,
-                generated=len(decoded.tokens),
-                steps=decoded.num_steps,
+                generated=len(candidate.tokens),
+                steps=candidate.num_steps,
             ),
             reason=reason,
             filters=trimmed.filters,

@@ -6,12 +6,13 @@ draft it costs one step to confirm.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 CONTEXT_BYTES = 4096
 
@@ -39,6 +40,26 @@ class Drafts:
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
         self._token_bytes = token_bytes
         self._given: dict[str, Given] = {}
+
+    @contextmanager
+    def recording(
+        self, uri: str, data: bytes, start: int
+    ) -> Iterator[Callable[[Sequence[int]], None]]:
+        """Remember the tokens decoded at `start` of a document's bytes.
+
+        The work inside tells what it has so far. The last it told is kept at the end,
+        also if the work is dropped: the next keystroke confirms it in one step.
+        """
+        told: tuple[int, ...] = ()
+
+        def progress(tokens: Sequence[int]) -> None:
+            nonlocal told
+            told = tuple(tokens)
+
+        try:
+            yield progress
+        finally:
+            self.note(uri, data, start, told)
 
     def note(self, uri: str, data: bytes, start: int, tokens: Sequence[int]) -> None:
         """Remember the tokens decoded at `start` of a document's bytes."""

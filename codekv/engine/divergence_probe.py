@@ -1,4 +1,4 @@
-"""How far an answer's reused slots bend what the model says: for measurements only.
+"""How far an answer's reused slots change what the model says: for measurements only.
 
 Runs on the engine's thread and takes seconds: the whole prompt is computed twice.
 """
@@ -30,7 +30,7 @@ TEXT_TOKENS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class AnswerDivergence:
     """What the model says at a prompt's end, reused against fresh.
 
     Attributes:
@@ -53,10 +53,10 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Said:
+class _Prediction:
     """What the model says after a prompt: logits [V], and greedy tokens."""
 
-    row: Tensor
+    logits: Tensor
     text: tuple[int, ...]
 
 
@@ -68,9 +68,9 @@ class AnswerProbe:
 
     def __init__(self) -> None:
         self._tokens: list[int] = []
-        self._fresh: tuple[_Said, ...] = ()
+        self._fresh: tuple[_Prediction, ...] = ()
 
-    def look(self, engine: Engine) -> Drift | None:
+    def look(self, engine: Engine) -> AnswerDivergence | None:
         """Compare what the engine holds now; None if it holds no answered prompt."""
         found = _last(engine)
         if found is None:
@@ -82,13 +82,13 @@ class AnswerProbe:
             self._tokens = tokens
         kv = runtime.new_kv(len(tokens) + TEXT_TOKENS)
         kv.copy_slots(seq.kv, 0, len(tokens))
-        reused = _said(runtime, kv, len(tokens), seq.logits[len(tokens) - 1])
+        reused = _predict(runtime, kv, len(tokens), seq.logits[len(tokens) - 1])
         fresh, other = self._fresh
-        return Drift(
+        return AnswerDivergence(
             num_tokens=len(tokens),
             num_inexact=len(tokens) - min(seq.num_exact, len(tokens)),
-            kl=_divergence(fresh.row, reused.row),
-            noise=_divergence(fresh.row, other.row),
+            kl=_divergence(fresh.logits, reused.logits),
+            noise=_divergence(fresh.logits, other.logits),
             same_top=fresh.text[0] == reused.text[0],
             same_text=fresh.text == reused.text,
             noise_text=fresh.text == other.text,
@@ -103,19 +103,21 @@ def _last(engine: Engine) -> tuple[list[int], LiveSequence] | None:
     return None
 
 
-def _compute(runtime: Runtime, tokens: Sequence[int], chunk: int, single: int) -> _Said:
+def _compute(
+    runtime: Runtime, tokens: Sequence[int], chunk: int, single: int
+) -> _Prediction:
     kv = runtime.new_kv(len(tokens) + TEXT_TOKENS)
-    row: Tensor | None = None
+    logits: Tensor | None = None
     last = max(len(tokens) - single, 0)
     starts = [*range(0, last, chunk), *range(last, len(tokens)), len(tokens)]
     for start, stop in pairwise(starts):
-        row = runtime.forward(kv, tokens[start:stop], start, "last")
-    assert row is not None
-    return _said(runtime, kv, len(tokens), row[-1])
+        logits = runtime.forward(kv, tokens[start:stop], start, "last")
+    assert logits is not None
+    return _predict(runtime, kv, len(tokens), logits[-1])
 
 
-def _said(runtime: Runtime, kv: KVTensors, slot: int, row: Tensor) -> _Said:
-    return _Said(row, tuple(go_on(runtime, kv, slot, row, TEXT_TOKENS)))
+def _predict(runtime: Runtime, kv: KVTensors, slot: int, logits: Tensor) -> _Prediction:
+    return _Prediction(logits, tuple(go_on(runtime, kv, slot, logits, TEXT_TOKENS)))
 
 
 def _divergence(fresh: Tensor, other: Tensor) -> float:

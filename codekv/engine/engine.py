@@ -1,4 +1,4 @@
-"""The loop: bring a sequence to the prompt, decode, remember; and the idle work.
+"""The engine: bring a sequence to the prompt, decode, remember; and the idle work.
 
 Runs on the worker's thread only. Knows tokens and tensors; no text, no syntax.
 """
@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from codekv.engine.background.idle import IDLE_CHUNK, Chain, Chains, repair
 from codekv.engine.background.importance import weigh
 from codekv.engine.decoding.branches import Brancher, Leader, Race, Start, most_likely
-from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
-from codekv.engine.decoding.greedy import (
-    Decoded,
+from codekv.engine.decoding.candidate import (
+    NO_TEXT,
+    Candidate,
     DecodeOptions,
-    GreedyDecoder,
+    Progress,
     Stop,
-    Vocab,
 )
+from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
+from codekv.engine.decoding.greedy import GreedyDecoder, Vocab
 from codekv.engine.live_sequence import (
     LiveSequence,
     SequencePool,
     common_prefix,
     holding,
-    most_common,
 )
-from codekv.engine.reuse.plan import MAX_HASTE, PrefillRequest, Repair
+from codekv.engine.reuse.plan import PrefillRequest, Repair, ReusePlan
 from codekv.engine.reuse.prefill import Prefill, Reuse
 from codekv.engine.speed import Speed
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from codekv.config import KvCacheConfig
     from codekv.cooperative import Cooperative
+    from codekv.engine.live_sequence import Placement
     from codekv.engine.reuse.extend import ComputedGuess
     from codekv.engine.reuse.prompt_blocks import PromptBlock
     from codekv.model.runtime.interface import Runtime
@@ -46,9 +47,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_GUESS = 12
+"""Tokens of the last answer that are computed with the end of a prompt: together they
+stay within a step of sixteen, which costs little more than a step of one."""
 
-Choose = Callable[[Sequence[Decoded]], int]
-"""Told several texts; the number of the best one."""
+Choose = Callable[[Sequence[Candidate]], int]
+"""Is told several texts; the number of the best one."""
+
+
+def ignore(tokens: Sequence[int]) -> None:
+    """Follow no decoding run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +64,58 @@ class Task:
 
     Attributes:
         tokens: The prompt.
-        pieces: Which of its slots hold which document blocks.
+        blocks: Which of its slots hold which document blocks.
         options: How to decode.
-        stop: Told all bytes behind the healed word; True ends the text.
-        touched: Slots that use a name whose definition changed lately.
-        haste: How many rungs of repair to leave out because time is short.
+        stop: Is told all bytes behind the forced prefix; True ends the text.
+        progress: Is told the tokens decoded so far, wherever the work may be dropped.
+        stale_uses: Slots that use a name whose definition changed lately.
+        repair_level: How much repair is left out because time is short.
         topic: Its document; slots are moved between prompts of one document only.
+        reuse: The plan for its slots; a new one is made if it is missing or outdated.
     """
 
     tokens: tuple[int, ...]
-    pieces: tuple[PromptBlock, ...]
+    blocks: tuple[PromptBlock, ...]
     options: DecodeOptions
     stop: Stop
-    touched: tuple[int, ...] = ()
-    haste: int = 0
+    progress: Progress = ignore
+    stale_uses: tuple[int, ...] = ()
+    repair_level: int = 0
     topic: str = ""
+    reuse: ReusePlan | None = None
 
     @property
-    def wanted(self) -> PrefillRequest:
+    def request(self) -> PrefillRequest:
         """The prompt as prefill sees it."""
-        return PrefillRequest(self.tokens, self.pieces, self.touched, self.haste)
+        return PrefillRequest(self.tokens, self.blocks, self.stale_uses)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a task; times in milliseconds."""
 
-    decoded: Decoded
+    candidate: Candidate
     reuse: Reuse
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Filled:
+    """A sequence that holds its prompt.
+
+    Attributes:
+        logits: After the last token, [V].
+        ahead: What was computed behind it as a guess.
+        started: Clock time in seconds at which prefill began.
+        ended: The same at its end.
+    """
+
+    logits: Tensor
+    reuse: Reuse
+    ahead: ComputedGuess
+    started: float
+    ended: float
 
 
 class Engine:
@@ -127,34 +156,27 @@ class Engine:
         self._index = NgramIndex()
         self._weighs = kvcache.purge_strategy.importance == "attention"
 
-    def num_missing(self, task: Task) -> tuple[int, ...]:
-        """How many tokens an answer would have to compute, by haste."""
-        held = [*self.pool, *self.chains.sequences()]
-        best = most_common(held, task.tokens)[0]
-        if best is None:
-            best = LiveSequence(self.runtime.new_kv(0))
-        parts = self.prefill.plan(best, task.wanted, self._others(task.topic))
-        ways = [replace(task.wanted, haste=haste) for haste in range(MAX_HASTE + 1)]
-        return tuple(len(self.prefill.missing(best, way, parts)) for way in ways)
+    def plan(self, task: Task) -> ReusePlan:
+        """Choose where the slots of a task's prompt would come from now."""
+        place = self._place(task)
+        return self.prefill.plan(task.request, place, self._sources(task.topic, place))
 
-    def answer(self, task: Task, out: Decoded) -> Cooperative[Outcome]:
-        """Compute what the prompt lacks and decode a continuation into `out`."""
-        return (yield from self._on(task, lambda seq: self._answer(seq, task, out)))
+    def answer(self, task: Task) -> Cooperative[Outcome]:
+        """Compute what the prompt lacks and decode a continuation."""
 
-    def _answer(
-        self, seq: LiveSequence, task: Task, out: Decoded
-    ) -> Cooperative[Outcome]:
-        out.become(Decoded())
-        started = time.perf_counter()
-        guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
-        row, reuse, ahead = yield from self._fill(seq, task, guess)
-        filled = time.perf_counter()
-        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
-        yield from self._decoder.decode(seq, row, self._index, task, out, ahead)
-        return self._outcome(out, reuse, started, filled)
+        def use(seq: LiveSequence, plan: ReusePlan) -> Cooperative[Outcome]:
+            guess = task.options.previous[:MAX_GUESS] if task.options.draft else ()
+            filled = yield from self._fill(seq, task, plan, guess)
+            self._follow(task)
+            candidate = yield from self._decoder.decode(
+                seq, filled.logits, self._index, task, ahead=filled.ahead
+            )
+            return self._outcome(candidate, filled)
+
+        return (yield from holding(lambda: self._take(task, use)))
 
     def race(
-        self, task: Task, starts: Sequence[Start], choose: Choose, out: Decoded
+        self, task: Task, starts: Sequence[Start], choose: Choose
     ) -> Cooperative[Outcome]:
         """Answer with the best of several beginnings; plainly if none is likely.
 
@@ -162,37 +184,27 @@ class Engine:
         rule; what is left then is for `choose`, and the chosen one goes on alone.
         """
 
-        def use(seq: LiveSequence) -> Cooperative[Outcome]:
-            return self._race(seq, task, starts, choose, out)
+        def use(seq: LiveSequence, plan: ReusePlan) -> Cooperative[Outcome]:
+            filled = yield from self._fill(seq, task, plan)
+            branches = yield from self._brancher.decode(
+                seq, filled.logits, starts, task.options, task.stop, Race.among(starts)
+            )
+            self._follow(task)
+            candidate: Candidate = NO_TEXT
+            logits: Tensor | None = filled.logits
+            if branches:
+                texts = [branch.candidate for branch in branches]
+                number = choose(texts) if texts[1:] else 0
+                candidate, logits = texts[number], branches[number].logits
+                self._brancher.keep(seq, branches[number])
+                self._index.extend(candidate.tokens)
+            if logits is not None:
+                candidate = yield from self._decoder.decode(
+                    seq, logits, self._index, task, candidate
+                )
+            return self._outcome(candidate, filled)
 
-        return (yield from self._on(task, use))
-
-    def _race(
-        self,
-        seq: LiveSequence,
-        task: Task,
-        starts: Sequence[Start],
-        choose: Choose,
-        out: Decoded,
-    ) -> Cooperative[Outcome]:
-        out.become(Decoded())
-        started = time.perf_counter()
-        row, reuse, _ = yield from self._fill(seq, task)
-        filled = time.perf_counter()
-        branches = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop, Race.among(starts)
-        )
-        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
-        rest: Tensor | None = row
-        if branches:
-            number = choose([each.out for each in branches]) if branches[1:] else 0
-            self._brancher.keep(seq, branches[number])
-            out.become(branches[number].out)
-            self._index.extend(out.tokens)
-            rest = branches[number].row
-        if rest is not None:
-            yield from self._decoder.decode(seq, rest, self._index, task, out)
-        return self._outcome(out, reuse, started, filled)
+        return (yield from holding(lambda: self._take(task, use)))
 
     def candidates(
         self, task: Task, count: int, more: Sequence[Start] = ()
@@ -204,42 +216,43 @@ class Engine:
         take half as long again are left out; those that begin with `more` come first.
         """
 
-        def use(seq: LiveSequence) -> Cooperative[list[Outcome]]:
-            return self._candidates(seq, task, count, more)
+        def use(seq: LiveSequence, plan: ReusePlan) -> Cooperative[list[Outcome]]:
+            filled = yield from self._fill(seq, task, plan)
+            need = task.options.forced_prefix
+            allowed = self._vocab.starting_with(need) if need else None
+            likely = most_likely(filled.logits, allowed, count)
+            starts = [*more, *(Start((token,)) for token in likely)]
+            leader = Leader(len(more)) if likely else None
+            branches = yield from self._brancher.decode(
+                seq, filled.logits, starts, task.options, task.stop, leader
+            )
+            if branches:
+                self._brancher.keep(seq, branches[0])
+            prefill_ms = (filled.ended - filled.started) * 1e3
+            decode_ms = (time.perf_counter() - filled.ended) * 1e3
+            return [
+                Outcome(branch.candidate, filled.reuse, prefill_ms, decode_ms)
+                for branch in branches
+            ]
 
-        return (yield from self._on(task, use))
-
-    def _candidates(
-        self, seq: LiveSequence, task: Task, count: int, more: Sequence[Start]
-    ) -> Cooperative[list[Outcome]]:
-        started = time.perf_counter()
-        row, reuse, _ = yield from self._fill(seq, task)
-        filled = time.perf_counter()
-        need = task.options.need
-        allowed = self._vocab.starting_with(need) if need else None
-        likely = most_likely(row, allowed, count)
-        starts = [*more, *(Start((token,)) for token in likely)]
-        leader = Leader(len(more)) if likely else None
-        branches = yield from self._brancher.decode(
-            seq, row, starts, task.options, task.stop, leader
-        )
-        if branches:
-            self._brancher.keep(seq, branches[0])
-        ended = time.perf_counter()
-        return [
-            Outcome(branch.out, reuse, (filled - started) * 1e3, (ended - filled) * 1e3)
-            for branch in branches
-        ]
+        return (yield from holding(lambda: self._take(task, use)))
 
     def prepare(self, task: Task) -> Cooperative[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
-        return (yield from self._on(task, lambda seq: self._prepare(seq, task)))
 
-    def _prepare(self, seq: LiveSequence, task: Task) -> Cooperative[int]:
-        computed = yield from repair(self.runtime, seq, task.tokens, self.chains.chunk)
-        if self._weighs:
-            yield from weigh(self.runtime, self.store, seq, task.wanted)
-        return computed
+        def use(seq: LiveSequence) -> Cooperative[int]:
+            computed = yield from repair(
+                self.runtime, seq, task.tokens, self.chains.chunk
+            )
+            if self._weighs:
+                yield from weigh(self.runtime, self.store, seq, task.request)
+            return computed
+
+        def take() -> tuple[LiveSequence, Cooperative[int]]:
+            seq = self._acquire(task, self._place(task))
+            return seq, use(seq)
+
+        return (yield from holding(take))
 
     def warm(self, chain: Chain) -> Cooperative[int]:
         """Idle: compute and store the blocks of a document before its cursor."""
@@ -265,40 +278,63 @@ class Engine:
         self.chains.clear()
         self.store.clear()
 
-    def _outcome(
-        self, out: Decoded, reuse: Reuse, started: float, filled: float
-    ) -> Outcome:
+    def _outcome(self, candidate: Candidate, filled: _Filled) -> Outcome:
         """Sum up an answer that ends now, and learn from its times."""
-        prefill_ms = (filled - started) * 1e3
-        self.speed.note_prefill(reuse.computed, prefill_ms)
+        prefill_ms = (filled.ended - filled.started) * 1e3
+        self.speed.note_prefill(filled.reuse.computed, prefill_ms)
         self.chains.ms_per_token = self.speed.ms_for(IDLE_CHUNK) / IDLE_CHUNK
-        return Outcome(out, reuse, prefill_ms, (time.perf_counter() - filled) * 1e3)
+        decode_ms = (time.perf_counter() - filled.ended) * 1e3
+        return Outcome(candidate, filled.reuse, prefill_ms, decode_ms)
 
-    def _on(
-        self, task: Task, use: Callable[[LiveSequence], Cooperative[T]]
-    ) -> Cooperative[T]:
-        """Work on the sequence that has most in common with a task."""
+    def _take(
+        self, task: Task, use: Callable[[LiveSequence, ReusePlan], Cooperative[T]]
+    ) -> tuple[LiveSequence, Cooperative[T]]:
+        """Take the sequence that a task's plan names, and make the work on it."""
+        plan = task.reuse
+        if plan is None or not plan.is_current or not self.pool.allows(plan.place):
+            plan = self.plan(task)
+        seq = self._acquire(task, plan.place)
+        return seq, use(seq, plan)
 
-        def take() -> LiveSequence:
-            seq = self.pool.acquire(task.tokens, self.chains.sequences())
-            seq.topic = task.topic
-            return seq
+    def _place(self, task: Task) -> Placement:
+        return self.pool.place(task.tokens, self.chains.sequences())
 
-        return holding(take, use)
+    def _acquire(self, task: Task, place: Placement) -> LiveSequence:
+        seq = self.pool.acquire(place)
+        seq.topic = task.topic
+        return seq
 
     def _fill(
-        self, seq: LiveSequence, task: Task, guess: Sequence[int] = ()
-    ) -> Cooperative[tuple[Tensor, Reuse, ComputedGuess]]:
+        self,
+        seq: LiveSequence,
+        task: Task,
+        plan: ReusePlan,
+        guess: Sequence[int] = (),
+    ) -> Cooperative[_Filled]:
+        task.progress(())
+        started = time.perf_counter()
         # Every kind of answer begins here, and no idle work does.
-        self.chains.asked_at = time.perf_counter()
-        return self.prefill.run(seq, task.wanted, self._others(task.topic), guess)
+        self.chains.asked_at = started
+        logits, reuse, ahead = yield from self.prefill.run(
+            seq, plan, task.repair_level, guess
+        )
+        return _Filled(logits, reuse, ahead, started, time.perf_counter())
 
-    def _others(self, topic: str) -> list[LiveSequence]:
+    def _follow(self, task: Task) -> None:
+        """Bring the n-gram index to the prompt."""
+        self._index.sync(task.tokens, common_prefix(self._index.tokens, task.tokens))
+
+    def _sources(self, topic: str, place: Placement) -> list[LiveSequence]:
         """Sequences that slots may be moved from, the most trusted first.
 
         Only those of the same document: the same words elsewhere mean other things.
+        One that is emptied to take the prompt is none.
         """
-        held = [*reversed(list(self.pool)), *self.chains.sequences()]
+        chosen = place.sequence
+        is_kept = chosen is not None and place.copied is None and place.common > 0
+        held = [chosen] if chosen is not None and is_kept else []
+        held += [seq for seq in reversed(list(self.pool)) if seq is not chosen]
+        held += self.chains.sequences()
         return [seq for seq in held if seq.topic == topic]
 
     def _new_sequence(self) -> LiveSequence:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SPARE = 64
+"""Slots behind the common part that a request may overwrite without a copy: about the
+last answer (`completion.max_tokens`, 48) and the healed end of a prompt."""
+
 
 class Grade(IntEnum):
     """How a slot came to be."""
@@ -34,18 +38,28 @@ class Grade(IntEnum):
 class LiveSequence:
     """One prompt's tokens, their slots, and the logits after the last prompt token.
 
-    Slot i holds token i at position i. A grade other than COMPUTED marks a slot as
-    approximate; its drift is how many tokens before it it never saw. The holder is
-    the work that took the sequence last; only that may change it.
+    Slot i holds token i at position i.
+
+    Attributes:
+        kv: Their keys and values.
+        tokens: One per slot.
+        grades: One `Grade` per slot; other than COMPUTED means approximate.
+        unseen_tokens: Per slot, how many of the tokens before it were not there when
+            it was computed.
+        logits: By slot, [V]: what the model says behind it, where that is known.
+        topic: The document.
+        holder: The work that took the sequence last; only that may change it.
+        version: Counts changes, so that a plan can tell whether it still holds.
     """
 
     kv: KVTensors
     tokens: list[int] = field(default_factory=list)
     grades: bytearray = field(default_factory=bytearray)
-    drift: list[int] = field(default_factory=list)
+    unseen_tokens: list[int] = field(default_factory=list)
     logits: dict[int, Tensor] = field(default_factory=dict)
     topic: str = ""
     holder: object = None
+    version: int = 0
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -65,11 +79,12 @@ class LiveSequence:
         if length < len(self.tokens):
             del self.tokens[length:]
             del self.grades[length:]
-            del self.drift[length:]
+            del self.unseen_tokens[length:]
+            self.version += 1
             self.logits = {p: row for p, row in self.logits.items() if p < length}
 
     def append(
-        self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED, drift: int = 0
+        self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED, unseen: int = 0
     ) -> None:
         """Note tokens whose keys and values have been written behind the last.
 
@@ -79,12 +94,14 @@ class LiveSequence:
             grade = Grade(max(self.grades))
         self.tokens.extend(tokens)
         self.grades.extend(bytes([grade]) * len(tokens))
-        self.drift.extend([drift] * len(tokens))
+        self.unseen_tokens.extend([unseen] * len(tokens))
+        self.version += 1
 
     def mark_exact(self, start: int, stop: int) -> None:
         """Note that slots [start, stop) were computed anew behind exact ones."""
         self.grades[start:stop] = bytes(stop - start)
-        self.drift[start:stop] = [0] * (stop - start)
+        self.unseen_tokens[start:stop] = [0] * (stop - start)
+        self.version += 1
 
     def reserve(self, length: int) -> None:
         """Make room for `length` slots; rounds up so that growth is rare."""
@@ -98,13 +115,14 @@ class LiveSequence:
         self.kv.copy_slots(source.kv, 0, length)
         self.tokens = source.tokens[:length]
         self.grades = source.grades[:length]
-        self.drift = source.drift[:length]
+        self.unseen_tokens = source.unseen_tokens[:length]
+        self.version += 1
 
     def check(self) -> None:
         """Verify the invariants; for tests."""
         assert len(self.tokens) == len(self.grades) <= self.kv.capacity
-        assert len(self.drift) == len(self.tokens)
-        assert not any(self.drift[: self.num_exact])
+        assert len(self.unseen_tokens) == len(self.tokens)
+        assert not any(self.unseen_tokens[: self.num_exact])
         assert all(p < len(self.tokens) for p in self.logits)
 
 
@@ -125,16 +143,19 @@ def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def holding(
-    take: Callable[[], LiveSequence], use: Callable[[LiveSequence], Cooperative[T]]
+    take: Callable[[], tuple[LiveSequence, Cooperative[T]]],
 ) -> Cooperative[T]:
-    """Take a sequence and use it; anew if other work took it between two steps.
+    """Do work on a sequence; anew if other work took the sequence between two steps.
 
     Work that waits for newer work may find its sequence changed, so it must not go on
     where it was. Newer work ends first, so this ends too.
+
+    Args:
+        take: Chooses a sequence and makes the work to do on it, not yet begun.
     """
     while True:
-        seq = take()
-        steps = seq.holder = use(seq)
+        seq, steps = take()
+        seq.holder = steps
         with closing(steps):
             while seq.holder is steps:
                 try:
@@ -142,6 +163,23 @@ def holding(
                 except StopIteration as stop:
                     return cast("T", stop.value)
                 yield
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Where a prompt will stand.
+
+    Attributes:
+        sequence: The sequence to bring to the prompt; None for a new one.
+        copied: If given, the sequence is emptied and gets the common part of this one.
+        common: How many leading tokens of the prompt it holds then.
+        version: The pool's, when this was chosen.
+    """
+
+    sequence: LiveSequence | None
+    copied: LiveSequence | None
+    common: int
+    version: int = 0
 
 
 class SequencePool:
@@ -157,51 +195,64 @@ class SequencePool:
         self._limit = limit
         # Least recently used first.
         self._sequences: list[LiveSequence] = []
+        # Counts changes of the order, so that a plan can tell whether it still holds.
+        self.version = 0
 
     def __iter__(self) -> Iterator[LiveSequence]:
         return iter(self._sequences)
 
-    def acquire(
+    def place(
         self,
         tokens: Sequence[int],
         sources: Sequence[LiveSequence] = (),
-        spare: int = 64,
-    ) -> LiveSequence:
-        """The sequence to bring to `tokens`; becomes the most recently used.
+        spare: int = SPARE,
+    ) -> Placement:
+        """Choose the sequence to bring to `tokens`; changes nothing.
 
         Args:
             tokens: The prompt.
             sources: Other sequences that may be copied from but not changed.
-            spare: How many slots behind the common part may be lost without a copy:
-                the last answer and the healed end of a prompt.
+            spare: How many slots behind the common part may be lost without a copy.
         """
         best, common = most_common(self._sequences, tokens)
         source, more = most_common(sources, tokens)
         if source is None or more <= common + spare:
             source, more = best, common
-        if best is None or source is not best or len(best) - common > spare:
-            chosen = self._vacant(keep=source)
-            if source is not None and source is not chosen:
-                chosen.copy_prefix(source, more)
-        else:
-            chosen = best
+        if best is not None and source is best and len(best) - common <= spare:
+            return Placement(best, None, common, self.version)
+        chosen = self._vacant(keep=source)
+        if source is chosen:
+            return Placement(chosen, None, more, self.version)
+        return Placement(chosen, source, more, self.version)
+
+    def allows(self, place: Placement) -> bool:
+        """Whether nothing was taken or freed since a place was chosen."""
+        return place.version == self.version
+
+    def acquire(self, place: Placement) -> LiveSequence:
+        """Take a chosen sequence; it becomes the most recently used."""
+        chosen = place.sequence or self._make()
+        if place.copied is not None:
+            chosen.copy_prefix(place.copied, place.common)
+        elif place.common == 0:
+            chosen.crop(0)
         if chosen in self._sequences:
             self._sequences.remove(chosen)
         self._sequences.append(chosen)
+        self.version += 1
         return chosen
 
     def clear(self) -> None:
         """Free all sequences."""
         self._sequences.clear()
+        self.version += 1
 
-    def _vacant(self, keep: LiveSequence | None) -> LiveSequence:
+    def _vacant(self, keep: LiveSequence | None) -> LiveSequence | None:
+        """The sequence to give up; None while another one may be made."""
         if len(self._sequences) < self._limit:
-            return self._make()
-        others = [s for s in self._sequences if s is not keep]
-        if not others:
-            return self._sequences[0]
-        others[0].crop(0)
-        return others[0]
+            return None
+        others = [seq for seq in self._sequences if seq is not keep]
+        return others[0] if others else self._sequences[0]
 
 
 def most_common(

@@ -1,7 +1,7 @@
 """What to compute before an answer and what to leave to idle time: a pure policy.
 
 Held against a budget of tokens: first the whole context, then the whole context with
-less and less repair of what was moved, then as much of it as is at hand, then what lies
+less and less repair of moved slots, then as much of it as is at hand, then what lies
 nearest the cursor.
 """
 
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from codekv.completion.prompt.window import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from codekv.completion.prompt.tasks import Prepared
     from codekv.engine.engine import Task
+    from codekv.engine.reuse.plan import ReusePlan
 
 LEAST_CONTEXT = 96
 """Tokens before the cursor that even the tightest budget gets."""
@@ -32,7 +33,7 @@ may be all that is lacking."""
 
 def richest(
     make: Callable[[Limits], Prepared],
-    num_missing: Callable[[Task], Sequence[int]],
+    plan_reuse: Callable[[Task], ReusePlan],
     limits: Limits,
     budget: int,
 ) -> Prepared:
@@ -40,22 +41,27 @@ def richest(
 
     Args:
         make: Lays out the prompt within limits.
-        num_missing: How many tokens a task would have to compute now, by haste.
+        plan_reuse: Says where the slots of a prompt would come from now.
         limits: Of the full prompt.
         budget: Tokens that can be computed in time.
     """
     budget = max(budget, LEAST_CONTEXT)
     full = make(limits)
-    missing = num_missing(full.task)
-    for haste, count in enumerate(missing):
-        is_last = haste == len(missing) - 1
-        if count <= budget * (HASTY_BUDGETS if is_last else 1):
-            return replace(full, task=replace(full.task, haste=haste))
+    reuse = plan_reuse(full.task)
+    least_repair = len(reuse.num_computed) - 1
+    for level, count in enumerate(reuse.num_computed):
+        if count <= budget * (HASTY_BUDGETS if level == least_repair else 1):
+            return _planned(full, reuse, level)
     for share in SHARES:
         less = limits.prefix - int(limits.prefix * share)
         made = make(replace(limits, max_length=limits.max_length - less))
-        *_, count = num_missing(made.task)
-        if count <= budget:
-            return replace(made, task=replace(made.task, haste=len(missing) - 1))
+        reuse = plan_reuse(made.task)
+        if reuse.num_computed[least_repair] <= budget:
+            return _planned(made, reuse, least_repair)
     suffix = min(limits.suffix, budget // 4)
     return make(Limits(budget + limits.output, suffix, limits.output))
+
+
+def _planned(prepared: Prepared, reuse: ReusePlan, level: int) -> Prepared:
+    task = replace(prepared.task, reuse=reuse, repair_level=level)
+    return replace(prepared, task=task)

@@ -11,7 +11,7 @@ from codekv.completion.prompt.window import Limits, Place, most_suffix
 from codekv.completion.shaping.choice import again, begun
 from codekv.completion.shaping.shape import ShapePlan, plan
 from codekv.completion.shaping.stop import StopChecker
-from codekv.engine.decoding.greedy import DecodeOptions
+from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Task
 from codekv.structure.anchor import find_anchor
 
@@ -83,7 +83,7 @@ class TaskMaker:
         lead = self._lead(document.snapshot.uri) if limits == self.limits() else ()
         prompt = build(place, self._tokenizer, limits, completion.healing, lead)
         options = DecodeOptions(
-            need=prompt.need,
+            forced_prefix=prompt.need,
             max_tokens=request.max_tokens or completion.max_tokens,
             stop_ids=self._stop_ids,
             draft=completion.drafting,
@@ -102,8 +102,8 @@ class TaskMaker:
     def touch(self, prepared: Prepared, names: frozenset[bytes]) -> Prepared:
         """Mark the uses of names whose definition changed."""
         tokens = prepared.task.tokens
-        touched = uses(tokens, self._tokenizer.token_bytes, names)
-        return replace(prepared, task=replace(prepared.task, touched=touched))
+        stale = uses(tokens, self._tokenizer.token_bytes, names)
+        return replace(prepared, task=replace(prepared.task, stale_uses=stale))
 
     def starts(self, context: TrimContext, need: bytes) -> tuple[Start, ...]:
         """How a line may begin, as tokens; empty where there is no choice."""

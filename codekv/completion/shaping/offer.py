@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from codekv.completion.shaping.choice import Choice, choose
 from codekv.completion.shaping.trim import TrimContext, Trimmed, finish
+from codekv.engine.decoding.candidate import FinishReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from codekv.completion.api import Request
     from codekv.completion.prompt.tasks import Prepared
-    from codekv.engine.decoding.greedy import Decoded
+    from codekv.engine.decoding.candidate import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,13 @@ class CursorOffer:
             invoked=self.request.trigger == "invoked",
         )
 
-    def trimmed(self, decoded: Decoded) -> Trimmed:
+    def trimmed(self, candidate: Candidate) -> Trimmed:
         """What of a text may be offered."""
-        text = decoded.data[len(self.prepared.prompt.need) :]
-        return finish(text, self.context(decoded.ended == "length"))
+        text = candidate.data[len(self.prepared.prompt.need) :]
+        is_cut = candidate.finish_reason is FinishReason.LENGTH
+        return finish(text, self.context(is_cut))
 
-    def best(self, texts: Sequence[Decoded]) -> int:
+    def best(self, texts: Sequence[Candidate]) -> int:
         """The text that is likely and leaves the file whole."""
         choices = [Choice(self.trimmed(text), text.total) for text in texts]
         return choose(self.context(), choices)

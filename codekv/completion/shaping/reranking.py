@@ -7,6 +7,7 @@ weighed against the time that another text takes.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codekv.completion.shaping.choice import starts
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from codekv.completion.shaping.offer import CursorOffer
     from codekv.cooperative import Cooperative
     from codekv.engine.decoding.branches import Start
-    from codekv.engine.decoding.greedy import Decoded
     from codekv.engine.engine import Engine, Outcome, Task
 
 
@@ -28,18 +28,18 @@ class Rivals:
         self._maker = maker
 
     def best(
-        self, offer: CursorOffer, task: Task, out: Decoded, submitted: float
+        self, offer: CursorOffer, task: Task, submitted: float
     ) -> Cooperative[Outcome]:
-        """The answer, as `out` too; if it breaks the file and there is time, the best.
+        """The answer; if it breaks the file and there is time, the best of several.
 
         Where a line may be indented in several ways, they race.
         """
         settings = self._maker.config.completion
         racing = self._starts(offer)
         if racing:
-            outcome = yield from self._engine.race(task, racing, offer.best, out)
+            outcome = yield from self._engine.race(task, racing, offer.best)
         else:
-            outcome = yield from self._engine.answer(task, out)
+            outcome = yield from self._engine.answer(task)
         spent_ms = (time.perf_counter() - submitted) * 1e3
         # More texts take about as long as this one did.
         is_late = 2 * spent_ms > settings.latency_budget_ms
@@ -48,11 +48,11 @@ class Rivals:
         context, need = offer.context(), offer.prepared.prompt.need
         if not starts(context):
             return outcome
-        more = self._maker.again(context, need, offer.trimmed(out))
+        more = self._maker.again(context, need, offer.trimmed(outcome.candidate))
         if more:
             others = yield from self._engine.candidates(task, 0, more)
-            texts = [out, *(other.decoded for other in others)]
-            out.become(texts[offer.best(texts)])
+            texts = [each.candidate for each in (outcome, *others)]
+            outcome = replace(outcome, candidate=texts[offer.best(texts)])
         return outcome
 
     def several(self, offer: CursorOffer) -> Cooperative[list[Outcome]]:
@@ -62,7 +62,7 @@ class Rivals:
             offer.prepared.task, offer.request.max_items, racing
         )
         if racing and outcomes:
-            best = offer.best([outcome.decoded for outcome in outcomes])
+            best = offer.best([outcome.candidate for outcome in outcomes])
             outcomes.insert(0, outcomes.pop(best))
         return outcomes
 

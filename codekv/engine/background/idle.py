@@ -83,7 +83,8 @@ class Chains:
             How many tokens were computed.
         """
 
-        def use(seq: LiveSequence) -> Cooperative[int]:
+        def take() -> tuple[LiveSequence, Cooperative[int]]:
+            seq = self._sequence(chain.topic)
             refs = self._refs(chain)
             self._store.hold(chain.topic, refs)
             seq.crop(seq.common_prefix(chain.tokens))
@@ -91,9 +92,9 @@ class Chains:
                 common = min(source.common_prefix(chain.tokens), source.num_exact)
                 if common > len(seq) + IDLE_CHUNK:
                     seq.copy_prefix(source, common)
-            return self._grow(seq, chain, refs, chain.topic)
+            return seq, self._grow(seq, chain, refs, chain.topic)
 
-        return (yield from holding(lambda: self._sequence(chain.topic), use))
+        return (yield from holding(take))
 
     def warm_far(self, chain: Chain) -> Cooperative[int]:
         """Compute blocks of a document that nobody works on, and store them.
@@ -221,7 +222,7 @@ def repair(
         if logits is not None:
             seq.logits = {len(tokens) - 1: logits[-1]}
         elif len(tokens) - 1 in seq.logits and stop <= len(tokens):
-            # The row was computed from slots that have just changed.
+            # They were computed from slots that have just changed.
             seq.logits = {}
         computed += len(part)
         yield

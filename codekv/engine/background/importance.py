@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def weigh(
-    runtime: Runtime, store: BlockStore, seq: LiveSequence, wanted: PrefillRequest
+    runtime: Runtime, store: BlockStore, seq: LiveSequence, request: PrefillRequest
 ) -> Cooperative[None]:
     """Note for each stored block the share of attention its slots get.
 
@@ -29,9 +29,9 @@ def weigh(
         runtime: Its attention must go through torch's; else nothing is noted.
         store: Told the shares.
         seq: Holds the prompt exactly; its last slots are computed again.
-        wanted: The prompt.
+        request: The prompt.
     """
-    tokens, pieces = wanted.tokens, wanted.pieces
+    tokens, blocks = request.tokens, request.blocks
     start = len(tokens) - ENOUGH_QUERIES
     if start <= 0 or seq.common_prefix(tokens) < len(tokens):
         return
@@ -42,10 +42,10 @@ def weigh(
     if meter.mass_S is None:
         return
     share_S = (meter.mass_S / meter.mass_S.sum()).cumsum(0).tolist()
-    refs = refs_of(store, tokens, pieces)
-    hits = store.match([refs[piece.start] for piece in pieces])
-    for piece, hit in zip(pieces, hits, strict=True):
+    refs = refs_of(store, tokens, blocks)
+    hits = store.match([refs[block.start] for block in blocks])
+    for block, hit in zip(blocks, hits, strict=True):
         if hit is not None:
-            before = share_S[piece.start - 1] if piece.start else 0.0
-            share = share_S[piece.stop - 1] - before
+            before = share_S[block.start - 1] if block.start else 0.0
+            share = share_S[block.stop - 1] - before
             store.note_attention(replace(hit.ref, chain=hit.source), share)

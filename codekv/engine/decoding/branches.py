@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.engine.decoding.greedy import Decoded, DecodeOptions, Stop
+from codekv.engine.decoding.candidate import (
+    Candidate,
+    DecodeOptions,
+    FinishReason,
+    GrowingCandidate,
+    Stop,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,16 +99,22 @@ class Branch:
         start: How it began.
         forced: Tokens that it begins with, still to be taken.
         lead: See `Start`; None once the first free token is taken.
+        text: What it has so far.
         path: Its nodes, root first.
-        row: Logits after its last token; None when it has ended.
+        logits: After its last token; None when it has ended.
     """
 
     start: Start
     forced: list[int]
     lead: bytes | None
-    out: Decoded = field(default_factory=Decoded)
+    text: GrowingCandidate = field(default_factory=GrowingCandidate)
     path: list[int] = field(default_factory=list)
-    row: Tensor | None = None
+    logits: Tensor | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        """Its text as it is now."""
+        return self.text.candidate()
 
 
 class Brancher:
@@ -115,27 +127,28 @@ class Brancher:
     def decode(
         self,
         seq: LiveSequence,
-        row: Tensor,
+        logits: Tensor,
         starts: Sequence[Start],
         options: DecodeOptions,
         stop: Stop,
         rules: Race | Leader | None = None,
     ) -> Cooperative[list[Branch]]:
-        """Continue `seq`, whose next-token logits are `row`, once per start.
+        """Continue `seq`, whose next-token logits are `logits`, once per start.
 
         In a race, ends as soon as one branch is left, which may then go on. Where one
         leads, those that take much longer are given up.
 
         Args:
             seq: Not changed; slots behind it are used as scratch space.
-            row: Logits [V].
+            logits: [V].
             starts: What each branch must begin with; an empty one is plain greedy.
-            options: As for plain decoding; `need` is the caller's business here.
-            stop: Told each branch's bytes behind `need`.
+            options: As for plain decoding; `forced_prefix` is the
+                caller's business here.
+            stop: Told each branch's bytes behind the forced prefix.
             rules: Without any, all branches are decoded to their ends.
         """
         branches = [
-            Branch(each, list(each.tokens), each.lead, row=row) for each in starts
+            Branch(each, list(each.tokens), each.lead, logits=logits) for each in starts
         ]
         race = rules if isinstance(rules, Race) else None
         leader = rules if isinstance(rules, Leader) else None
@@ -155,12 +168,12 @@ class Brancher:
             for branch in grown:
                 parents.append(branch.path[-1] if branch.path else -1)
                 branch.path.append(len(tokens))
-                tokens.append(branch.out.tokens[-1])
+                tokens.append(branch.text.tokens[-1])
             seq.reserve(len(seq) + len(tokens))
             rows = self._runtime.forward_tree(seq.kv, tokens, parents, len(seq), known)
-            for branch, logits in zip(grown, rows, strict=True):
-                branch.row = logits
-                branch.out.num_steps += 1
+            for branch, row in zip(grown, rows, strict=True):
+                branch.logits = row
+                branch.text.num_steps += 1
             yield
             is_settled = len(branches) == 1 and branches[0].lead is None
             if race is not None and is_settled:
@@ -172,40 +185,32 @@ class Brancher:
         if not branch.path:
             return
         self._runtime.keep_path(seq.kv, len(seq), branch.path)
-        seq.append(branch.out.tokens[: len(branch.path)])
+        seq.append(branch.text.tokens[: len(branch.path)])
 
     def _grow(self, branch: Branch, options: DecodeOptions, stop: Stop) -> bool:
         """Take the branch's next token; False if it has ended (before or with it)."""
-        row, out = branch.row, branch.out
-        if row is None:
+        logits, text = branch.logits, branch.text
+        if logits is None:
             return False
-        branch.row = None
-        token = self._next(branch, row)
+        branch.logits = None
+        token = self._next(branch, logits)
         if token is None:
-            out.ended = "dead-end"
+            text.finish_reason = FinishReason.DEAD_END
             return False
-        piece = self._token_bytes(token)
-        if token in options.stop_ids or not piece:
-            out.ended = "stop-token"
-            return False
-        out.logprobs.append(float(row[token] - row.logsumexp(dim=-1)))
-        out.tokens.append(token)
-        out.data += piece
-        behind = out.data[len(options.need) :]
-        if len(out.data) > len(options.need) and not branch.forced and stop(behind):
-            out.ended = "stop"
-            return False
-        return len(out.tokens) < options.max_tokens
+        logprob = float(logits[token] - logits.logsumexp(dim=-1))
+        # Within what it has to begin with, no text ends.
+        rule = None if branch.forced else stop
+        return text.take(token, self._token_bytes(token), logprob, options, rule)
 
-    def _next(self, branch: Branch, row: Tensor) -> int | None:
+    def _next(self, branch: Branch, logits: Tensor) -> int | None:
         """The forced token, or else the likeliest one that may stand here."""
         if branch.forced:
             return branch.forced.pop(0)
         if branch.lead is None:
-            return int(row.argmax())
+            return int(logits.argmax())
         lead, branch.lead = branch.lead, None
         left = branch.start.rank
-        for token in most_likely(row, None, FREE_CHOICES):
+        for token in most_likely(logits, None, FREE_CHOICES):
             piece = self._token_bytes(token)
             if piece.startswith(lead) and piece[len(lead) :][:1].strip():
                 if not left:
@@ -219,23 +224,29 @@ def _is_over(
 ) -> bool:
     """Whether the leader ended so long ago that nobody waits for those that grow."""
     first = branches[leader.index]
-    most = leader.most(first.out.num_steps)
-    return first not in grown and any(each.out.num_steps >= most for each in grown)
+    most = leader.most(first.text.num_steps)
+    return first not in grown and any(each.text.num_steps >= most for each in grown)
 
 
 def _in_race(branches: Sequence[Branch], margin: float) -> list[Branch]:
     """Those that got anywhere and are not far behind."""
-    alive = [each for each in branches if each.out.ended != "dead-end"]
-    best = max((each.out.total for each in alive), default=0.0)
+    alive = [
+        each
+        for each in branches
+        if each.text.finish_reason is not FinishReason.DEAD_END
+    ]
+    best = max((each.text.total for each in alive), default=0.0)
     return [
-        each for each in alive if each.out.total >= best - margin - each.start.allowance
+        each
+        for each in alive
+        if each.text.total >= best - margin - each.start.allowance
     ]
 
 
-def most_likely(row: Tensor, allowed: object | None, count: int) -> list[int]:
+def most_likely(logits: Tensor, allowed: object | None, count: int) -> list[int]:
     """The `count` likeliest first tokens, likeliest first, among the allowed ids."""
     if allowed is None:
-        return [int(token) for token in row.topk(min(count, row.numel())).indices]
-    ids = torch.tensor(allowed, dtype=torch.long, device=row.device)
-    order = row[ids].topk(min(count, ids.numel())).indices
+        return [int(token) for token in logits.topk(min(count, logits.numel())).indices]
+    ids = torch.tensor(allowed, dtype=torch.long, device=logits.device)
+    order = logits[ids].topk(min(count, ids.numel())).indices
     return [int(token) for token in ids[order]]

@@ -8,16 +8,23 @@ would have chosen (speculative decoding with exact match).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from codekv.engine.decoding.candidate import (
+    NO_TEXT,
+    Candidate,
+    DecodeOptions,
+    FinishReason,
+    GrowingCandidate,
+    Progress,
+    Stop,
+)
 from codekv.engine.reuse.extend import NOTHING_AHEAD, ComputedGuess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -27,10 +34,11 @@ if TYPE_CHECKING:
     from codekv.model.runtime.interface import Runtime
 
 MAX_NGRAM_DRAFT = 7
-MAX_PREVIOUS_DRAFT = 15
+"""With the token before it, a step of eight: the largest that the default costs of
+`DraftPolicy` were measured for."""
 
-Stop = Callable[[bytes], bool]
-"""Told all bytes so far; True ends the text."""
+MAX_PREVIOUS_DRAFT = 15
+"""With the token before it, a step of sixteen; an earlier answer is seldom longer."""
 
 
 class Vocab(Protocol):
@@ -46,59 +54,6 @@ class Vocab(Protocol):
         """Ids whose bytes start with `need`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeOptions:
-    """How one text is decoded.
-
-    Attributes:
-        need: Bytes that the text must begin with (the half-typed word).
-        max_tokens: Upper limit of generated tokens.
-        stop_ids: Tokens that end the text.
-        previous: Tokens of an earlier answer to draft from, the first one being a
-            guess of the first token here.
-        draft: Whether to draft at all.
-    """
-
-    need: bytes = b""
-    max_tokens: int = 48
-    stop_ids: frozenset[int] = frozenset()
-    previous: tuple[int, ...] = ()
-    draft: bool = True
-
-
-@dataclass(slots=True)
-class Decoded:
-    """A decoded text.
-
-    Attributes:
-        data: All bytes, `need` included.
-        ended: What ended it: `stop-token`, `stop`, `length` or `dead-end`.
-        num_steps: Forward passes.
-    """
-
-    tokens: list[int] = field(default_factory=list)
-    data: bytes = b""
-    logprobs: list[float] = field(default_factory=list)
-    ended: str = "length"
-    num_steps: int = 0
-
-    @property
-    def total(self) -> float:
-        """Log probability of the text."""
-        return sum(self.logprobs)
-
-    @property
-    def score(self) -> float:
-        """Mean log probability per token; 0 for no tokens."""
-        return self.total / len(self.logprobs) if self.logprobs else 0.0
-
-    def become(self, other: Decoded) -> None:
-        """Take over another text."""
-        self.tokens, self.logprobs = [*other.tokens], [*other.logprobs]
-        self.data, self.ended = other.data, other.ended
-        self.num_steps = other.num_steps
-
-
 class DecodeTask(Protocol):
     """What decoding asks of a task."""
 
@@ -109,6 +64,10 @@ class DecodeTask(Protocol):
     @property
     def stop(self) -> Stop:
         """When to stop."""
+
+    @property
+    def progress(self) -> Progress:
+        """Who follows what is decoded."""
 
 
 class GreedyDecoder:
@@ -129,52 +88,62 @@ class GreedyDecoder:
     def decode(
         self,
         seq: LiveSequence,
-        row: Tensor,
+        logits: Tensor,
         index: NgramIndex,
-        goal: DecodeTask,
-        out: Decoded,
+        task: DecodeTask,
+        begun: Candidate = NO_TEXT,
         ahead: ComputedGuess = NOTHING_AHEAD,
-    ) -> Cooperative[None]:
-        """Continue `seq`, whose next-token logits are `row` [V], into `out`.
+    ) -> Cooperative[Candidate]:
+        """Continue a sequence until the text ends.
 
-        `ahead` are tokens that were computed behind the prompt as a guess.
+        Appends the generated tokens, but not the last one, to `seq` and `index`:
+        their keys and values stay for the next request. Yields after each step.
 
-        What `out` holds already must stand in `seq` and `index`. Appends the generated
-        tokens, but not the last one, to `seq` and `index`:
-        their keys and values stay for the next request. Yields after each step; if
-        the work is dropped there, `out` holds what was decoded so far.
+        Args:
+            seq: Holds the prompt and `begun`.
+            logits: Of its next token, [V].
+            index: Holds the same tokens.
+            task: How to decode and when to stop; its `progress` is told what there is
+                before each yield, where the work may be dropped.
+            begun: The beginning of the text, where there is one already.
+            ahead: Tokens that were computed behind the prompt as a guess.
         """
-        options, stop = goal.options, goal.stop
+        options = task.options
+        text = GrowingCandidate.after(begun)
         previous = list(options.previous)
-        need = options.need[len(out.data) :]
+        need = options.forced_prefix[len(text.data) :]
         while True:
-            token, logprob = self._pick(row, need)
+            token = self._pick(logits, need)
             if token is None:
-                out.ended = "dead-end"
-                return
-            if not self._take(out, token, logprob, options, stop):
-                return
+                text.finish_reason = FinishReason.DEAD_END
+                break
+            if not self._take(text, token, logits, task):
+                break
             need = need[len(self._token_bytes(token)) :]
             previous = previous[1:] if previous[:1] == [token] else []
             index.extend([token])
             if ahead.rows is not None and ahead.tokens[0] == token:
-                source, draft, logits = "previous", list(ahead.tokens[1:]), ahead.rows
+                source, draft, rows = "previous", list(ahead.tokens[1:]), ahead.rows
                 # Behind half a healed word the greedy choice is not free yet.
-                draft = [] if need else draft[: options.max_tokens - len(out.tokens)]
+                draft = [] if need else draft[: options.max_tokens - len(text.tokens)]
             else:
-                source, draft = self._draft(index, previous, need, options, out)
-                logits = self._step(seq, [token, *draft])
-                out.num_steps += 1
+                room = options.max_tokens - len(text.tokens)
+                is_free = options.draft and not need
+                source, draft = self._draft(index, previous, room if is_free else 0)
+                rows = self._step(seq, [token, *draft])
+                text.num_steps += 1
+                task.progress(text.tokens)
                 yield
             ahead = NOTHING_AHEAD
-            accepted, ended = self._accept(out, logits, draft, options, stop)
+            accepted, is_over = self._accept(text, rows, draft, task)
             self._policy.learn(source, len(draft), accepted)
             seq.append([token, *draft[:accepted]])
             index.extend(draft[:accepted])
-            if ended:
-                return
+            if is_over:
+                break
             previous = previous[accepted:] if accepted == len(draft) else []
-            row = logits[accepted]
+            logits = rows[accepted]
+        return text.candidate()
 
     def _step(self, seq: LiveSequence, tokens: Sequence[int]) -> Tensor:
         seq.reserve(len(seq) + len(tokens))
@@ -184,65 +153,55 @@ class GreedyDecoder:
 
     def _accept(
         self,
-        out: Decoded,
-        logits: Tensor,
+        text: GrowingCandidate,
+        rows: Tensor,
         draft: Sequence[int],
-        options: DecodeOptions,
-        stop: Stop,
+        task: DecodeTask,
     ) -> tuple[int, bool]:
-        """Take the drafted tokens that greedy decoding agrees with."""
+        """Take the drafted tokens that greedy decoding agrees with.
+
+        Args:
+            text: Grows.
+            rows: Logits [n, V], each for the token behind it.
+            draft: Guessed tokens.
+            task: What ends the text.
+
+        Returns:
+            How many were taken, and whether the text ended with or before the next.
+        """
         if not draft:
             return 0, False
-        choices = logits.argmax(dim=-1).tolist()
+        choices = rows.argmax(dim=-1).tolist()
         for i, token in enumerate(draft):
             if choices[i] != token:
                 return i, False
-            if not self._take(out, token, _logprob(logits[i], token), options, stop):
+            if not self._take(text, token, rows[i], task):
                 return i, True
         return len(draft), False
 
     def _take(
-        self,
-        out: Decoded,
-        token: int,
-        logprob: float,
-        options: DecodeOptions,
-        stop: Stop,
+        self, text: GrowingCandidate, token: int, logits: Tensor, task: DecodeTask
     ) -> bool:
         """Add a token to the text; False if the text ends with or before it."""
         piece = self._token_bytes(token)
-        if token in options.stop_ids or not piece:
-            out.ended = "stop-token"
-            return False
-        out.tokens.append(token)
-        out.logprobs.append(logprob)
-        out.data += piece
-        if len(out.data) > len(options.need) and stop(out.data[len(options.need) :]):
-            out.ended = "stop"
-            return False
-        return len(out.tokens) < options.max_tokens
+        logprob = _logprob(logits, token)
+        return text.take(token, piece, logprob, task.options, task.stop)
 
-    def _pick(self, row: Tensor, need: bytes) -> tuple[int | None, float]:
+    def _pick(self, logits: Tensor, need: bytes) -> int | None:
+        """The likeliest token of those that fit the bytes still to be reproduced."""
         if not need:
-            token = int(row.argmax())
-            return token, _logprob(row, token)
+            return int(logits.argmax())
         allowed = self._vocab.allowed(need)
         if len(allowed) == 0:
-            return None, 0.0
-        ids = torch.tensor(allowed, dtype=torch.long, device=row.device)
-        token = int(ids[row[ids].argmax()])
-        return token, _logprob(row, token)
+            return None
+        ids = torch.tensor(allowed, dtype=torch.long, device=logits.device)
+        return int(ids[logits[ids].argmax()])
 
     def _draft(
-        self,
-        index: NgramIndex,
-        previous: Sequence[int],
-        need: bytes,
-        options: DecodeOptions,
-        out: Decoded,
+        self, index: NgramIndex, previous: Sequence[int], room: int
     ) -> tuple[str, list[int]]:
-        room = options.max_tokens - len(out.tokens)
-        if not options.draft or need or room <= 1:
+        """Guess the next tokens, fewer than `room`: (what the guess rests on, they)."""
+        if room <= 1:
             return "ngram", []
         if previous:
             limit = min(MAX_PREVIOUS_DRAFT, room - 1)
@@ -252,5 +211,5 @@ class GreedyDecoder:
         return "ngram", index.draft(length) if length else []
 
 
-def _logprob(row: Tensor, token: int) -> float:
-    return float(row[token] - row.logsumexp(dim=-1))
+def _logprob(logits: Tensor, token: int) -> float:
+    return float(logits[token] - logits.logsumexp(dim=-1))

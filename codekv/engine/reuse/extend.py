@@ -85,8 +85,8 @@ def extend(
     logits = runtime.forward(seq.kv, [*part, *added], len(seq), wanted)
     assert logits is not None
     seq.append(part)
-    row = logits[len(part) - 1 if added else -1]
-    seq.logits = {len(tokens) - 1: row}
+    after = logits[len(part) - 1 if added else -1]
+    seq.logits = {len(tokens) - 1: after}
     yield
     ahead = ComputedGuess(tuple(added), logits[len(part) :]) if added else NOTHING_AHEAD
-    return row, computed, ahead
+    return after, computed, ahead

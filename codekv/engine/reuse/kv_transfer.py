@@ -1,7 +1,7 @@
-"""Working slots to canonical planes and back.
+"""KV transfer: working slots to planes that can be stored, and back.
 
-Canonical keys have no position and no projection bias, so a block can be used
-anywhere and quantises well. All layers are turned in one pass.
+Stored keys are un-rotated (as before RoPE) and without the projection's bias, so a
+block can be used at any position and quantises well. All layers are turned in one pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Planes = list["tuple[Tensor, Tensor]"]
 
 
 def read_block(runtime: Runtime, seq: LiveSequence, start: int, stop: int) -> Planes:
-    """Canonical float32 planes of slots [start, stop), on the CPU; copies."""
+    """Un-rotated float32 planes of slots [start, stop), on the CPU; copies."""
     keys, values = [], []
     for layer in range(runtime.spec.num_layers):
         keys_HTD, values_HTD = seq.kv.read(layer, start, stop)
@@ -67,8 +67,8 @@ def move_slots(
 ) -> None:
     """Copy slots of live sequences to other slots, turning keys by the difference.
 
-    A rotation by p and one by d are a rotation by p + d, so keys need not become
-    canonical in between; a bias inside them is turned with them.
+    A rotation by p and one by d are a rotation by p + d, so keys need not be turned
+    back in between; a bias inside them is turned with them.
 
     Args:
         runtime: Knows the rotation.

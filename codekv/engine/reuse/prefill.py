@@ -17,8 +17,9 @@ from codekv.engine.reuse.plan import (
     PrefillRequest,
     Repair,
     ReuseOptions,
+    ReusePlan,
     ReuseSpan,
-    find_parts,
+    plan_reuse,
     slots_to_compute,
 )
 
@@ -28,16 +29,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.cooperative import Cooperative
+    from codekv.engine.live_sequence import Placement
     from codekv.engine.reuse.kv_transfer import Planes
     from codekv.model.runtime.interface import Logits, Runtime
     from codekv.storage.blockstore import BlockStore
 
+Loaded = tuple["ReuseSpan", "Planes | LiveSequence"]
+"""A span and where its keys and values are now."""
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Reuse:
     """How the slots of one answer came to be; `context` is their sum.
 
-    `common` is how long the prompt agreed with what the sequence held before.
+    `common` is how long the prompt agreed with the sequence before.
     """
 
     exact: int = 0
@@ -53,7 +58,7 @@ class Reuse:
 
 
 class Prefill:
-    """Prefill with whatever is at hand."""
+    """Plans and carries out prefills with one runtime and one store."""
 
     def __init__(
         self,
@@ -61,7 +66,7 @@ class Prefill:
         store: BlockStore,
         move: bool,
         repair: Repair,
-        max_drift: int = 512,
+        max_unseen: int = 512,
     ) -> None:
         """Use a store.
 
@@ -70,131 +75,135 @@ class Prefill:
             store: Where blocks come from.
             move: Whether slots may be used after another text than their own.
             repair: What is recomputed where slots are moved.
-            max_drift: How many tokens a moved slot may not have seen.
+            max_unseen: How many of the tokens before it a moved slot may not have
+                seen.
         """
         self._runtime = runtime
         self._store = store
-        self.configure(move, repair, max_drift)
+        self.configure(move, repair, max_unseen)
 
-    def configure(self, move: bool, repair: Repair, max_drift: int) -> None:
+    def configure(self, move: bool, repair: Repair, max_unseen: int) -> None:
         """Change what was given at the start."""
         self._move = move and all(self._runtime.spec.movable)
         self._repair = repair
-        self._max_drift = max_drift
+        self._max_unseen = max_unseen
+
+    def plan(
+        self,
+        request: PrefillRequest,
+        place: Placement,
+        sources: Sequence[LiveSequence] = (),
+    ) -> ReusePlan:
+        """Choose where the slots of a prompt come from; reads no bytes.
+
+        Args:
+            request: The prompt.
+            place: The sequence that is going to hold it.
+            sources: Sequences whose slots may be moved, the most trusted first.
+        """
+        options = ReuseOptions(self._store, sources, self._move, self._max_unseen)
+        return plan_reuse(request, place, options, self._repair)
 
     def run(
         self,
         seq: LiveSequence,
-        wanted: PrefillRequest,
-        others: Sequence[LiveSequence] = (),
+        plan: ReusePlan,
+        repair_level: int = 0,
         guess: Sequence[int] = (),
     ) -> Cooperative[tuple[Tensor, Reuse, ComputedGuess]]:
-        """Bring `seq` to a prompt.
+        """Bring a sequence to a prompt.
 
         Args:
-            seq: Changed.
-            wanted: The prompt.
-            others: Sequences whose slots may be moved here, the most trusted first.
+            seq: Stands as `plan.place` says; changed.
+            plan: Made for the sequences as they are now.
+            repair_level: How much repair is left out because time is short.
             guess: Tokens that may follow.
 
         Returns:
             Logits [V] after the last token, where all slots came from, and the guess
             if it was computed.
         """
-        tokens = wanted.tokens
-        common = seq.common_prefix(tokens)
-        parts = self.plan(seq, wanted, others)
-        loaded = [(part, planes) for part in parts if (planes := self._load(part))]
+        tokens, common = plan.request.tokens, plan.place.common
+        loaded = [(span, kv) for span in plan.spans if (kv := self._load(span))]
         if loaded:
-            row, done = yield from self._assemble(seq, wanted, loaded)
-            ahead = NOTHING_AHEAD
-        else:
-            row, computed, ahead = yield from extend(
-                self._runtime, seq, tokens, guess=guess
-            )
-            done = set(range(len(tokens) - computed, len(tokens)))
-        reuse = _count(seq.grades, done)
-        reuse.common = common
-        return row, reuse, ahead
+            slots = plan.computed[repair_level]
+            if len(loaded) < len(plan.spans):
+                spans = [span for span, _ in loaded]
+                repair = self._repair.at_level(repair_level)
+                slots = slots_to_compute(plan.request, common, spans, repair)
+            logits = yield from self._assemble(seq, tokens, loaded, slots)
+            return logits, _count(seq.grades, set(slots), common), NOTHING_AHEAD
+        logits, num_computed, ahead = yield from extend(
+            self._runtime, seq, tokens, guess=guess
+        )
+        done = set(range(len(tokens) - num_computed, len(tokens)))
+        return logits, _count(seq.grades, done, common), ahead
 
-    def plan(
-        self,
-        seq: LiveSequence,
-        wanted: PrefillRequest,
-        others: Sequence[LiveSequence] = (),
-    ) -> list[ReuseSpan]:
-        """Choose parts for the slots that `seq` lacks; reads no bytes."""
-        reach = ReuseOptions(self._store, others, self._move, self._max_drift)
-        return find_parts(seq, wanted, reach)
-
-    def missing(
-        self, seq: LiveSequence, wanted: PrefillRequest, parts: Sequence[ReuseSpan]
-    ) -> list[int]:
-        """Slots that have to be computed if `parts` are used, ascending."""
-        common = seq.common_prefix(wanted.tokens)
-        return slots_to_compute(parts, common, wanted, self._repair)
-
-    def _load(self, part: ReuseSpan) -> Planes | LiveSequence | None:
-        if isinstance(part.source, LiveSequence):
-            return part.source
-        planes = self._store.load(part.source)
+    def _load(self, span: ReuseSpan) -> Planes | LiveSequence | None:
+        if isinstance(span.source, LiveSequence):
+            return span.source
+        planes = self._store.load(span.source)
         if planes is None:
             return None
-        return slice_planes(planes, part.origin, part.origin + part.stop - part.start)
+        return slice_planes(planes, span.origin, span.origin + span.stop - span.start)
 
     def _assemble(
         self,
         seq: LiveSequence,
-        wanted: PrefillRequest,
-        loaded: Sequence[tuple[ReuseSpan, Planes | LiveSequence]],
-    ) -> Cooperative[tuple[Tensor, set[int]]]:
-        """Put the parts in place and compute the gaps, up to the last slot.
+        tokens: Sequence[int],
+        loaded: Sequence[Loaded],
+        slots: Sequence[int],
+    ) -> Cooperative[Tensor]:
+        """Put the spans in place and compute the other slots, up to the last one.
 
         A slot counts as held only once everything before it is there, so the work
         may be dropped at any yield.
 
+        Args:
+            seq: Changed.
+            tokens: The prompt.
+            loaded: Each span with its keys and values.
+            slots: What is computed, ascending; the last slot is among it.
+
         Returns:
-            Logits [V] after the last token, and the slots that were computed.
+            Logits [V] after the last token.
         """
-        tokens = wanted.tokens
-        parts = [part for part, _ in loaded]
-        todo = self.missing(seq, wanted, parts)
         # At once: live sequences that slots come from may be others' after a yield.
         self._place(seq, tokens, loaded)
         yield
         grades = [(Grade.COMPUTED, 0)] * len(tokens)
-        for part in parts:
-            for slot in range(part.start, part.stop):
-                grades[slot] = part.grade, part.drift
-        for slot in todo:
+        for span, _ in loaded:
+            for slot in range(span.start, span.stop):
+                grades[slot] = span.grade, span.unseen
+        for slot in slots:
             grades[slot] = Grade.COMPUTED, 0
-        row: Tensor | None = None
-        left = todo
+        logits: Tensor | None = None
+        left = slots
         while left:
             size = next_chunk(len(left))
             group, left = left[:size], left[size:]
-            row = self._compute(seq, tokens, group)
+            logits = self._compute(seq, tokens, group)
             _advance(seq, tokens, grades, group[-1] + 1)
             yield
-        assert row is not None, "the last slot is always computed"
-        seq.logits = {len(tokens) - 1: row}
-        return row, set(todo)
+        assert logits is not None, "the last slot is always computed"
+        seq.logits = {len(tokens) - 1: logits}
+        return logits
 
     def _place(
         self,
         seq: LiveSequence,
         tokens: Sequence[int],
-        loaded: Sequence[tuple[ReuseSpan, Planes | LiveSequence]],
+        loaded: Sequence[Loaded],
     ) -> None:
-        """Write all parts to their slots; sources are read before `seq` is changed."""
+        """Write all spans to their slots; sources are read before `seq` is changed."""
         live = [
-            (part.start, part.stop, source, part.origin)
-            for part, source in loaded
+            (span.start, span.stop, source, span.origin)
+            for span, source in loaded
             if isinstance(source, LiveSequence)
         ]
         stored = [
-            (part.start, planes)
-            for part, planes in loaded
+            (span.start, planes)
+            for span, planes in loaded
             if not isinstance(planes, LiveSequence)
         ]
         seq.reserve(len(tokens))
@@ -227,15 +236,13 @@ def _advance(
         seq.append(tokens[slot : slot + 1], *grades[slot])
 
 
-def _count(grades: bytes | bytearray, computed: set[int]) -> Reuse:
-    reuse = Reuse(computed=len(computed))
-    for slot, grade in enumerate(grades):
-        if slot in computed:
-            continue
-        if grade == Grade.COMPUTED:
-            reuse.exact += 1
-        elif grade == Grade.RESTORED:
-            reuse.restored += 1
-        else:
-            reuse.moved += 1
-    return reuse
+def _count(grades: bytes | bytearray, computed: set[int], common: int) -> Reuse:
+    """Sort the slots of a prompt by where they came from."""
+    kept = [grade for slot, grade in enumerate(grades) if slot not in computed]
+    return Reuse(
+        exact=kept.count(Grade.COMPUTED),
+        restored=kept.count(Grade.RESTORED),
+        moved=kept.count(Grade.MOVED),
+        computed=len(computed),
+        common=common,
+    )

@@ -35,34 +35,34 @@ class PromptBlock:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the piece is its entire block."""
+        """Whether the slots hold the entire block."""
         return self.lo == 0 and self.stop - self.start == len(self.block)
 
 
 def refs_of(
-    store: BlockStore, tokens: Sequence[int], pieces: Sequence[PromptBlock]
+    store: BlockStore, tokens: Sequence[int], blocks: Sequence[PromptBlock]
 ) -> dict[int, BlockRef]:
-    """Name the block of each piece, by the piece's start.
+    """Name each block, by the slot at which it starts in the prompt.
 
-    The chain starts at the first token and ends where a piece is not whole.
+    The chain starts at the first token and ends where a block is not whole.
     """
     refs: dict[int, BlockRef] = {}
     # What stands before the first whole block is the chain's root, as it is in the
     # chains that idle work computes.
-    reached = next((piece.start for piece in pieces if piece.is_whole), -1)
+    reached = next((block.start for block in blocks if block.is_whole), -1)
     parent: ChainKey | None = None
     if reached > 0:
         parent = store.ref(None, tokens[:reached]).chain
-    for piece in pieces:
-        if piece.start < reached:
-            refs[piece.start] = store.ref(NO_PARENT, piece.block)
+    for block in blocks:
+        if block.start < reached:
+            refs[block.start] = store.ref(NO_PARENT, block.block)
             continue
         # Behind a gap, a marker say, a block does not stand where it was computed.
-        follows = piece.start == reached
-        ref = store.ref(parent if follows else NO_PARENT, piece.block)
-        refs[piece.start] = ref
-        if follows and piece.is_whole:
-            parent, reached = ref.chain, piece.stop
+        follows = block.start == reached
+        ref = store.ref(parent if follows else NO_PARENT, block.block)
+        refs[block.start] = ref
+        if follows and block.is_whole:
+            parent, reached = ref.chain, block.stop
         else:
             parent, reached = NO_PARENT, -1
     return refs

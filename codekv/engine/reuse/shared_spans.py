@@ -1,8 +1,9 @@
-"""Runs of tokens that a prompt shares with live sequences, at any position.
+"""Spans of tokens that a prompt shares with live sequences, at any position.
 
 An edit above the cursor, a moved window or a jump leaves most of a prompt standing in
 some sequence, only elsewhere. Found as rsync finds blocks (Tridgell, 1999): short
-grams of the one are looked up in the other and every match is extended.
+grams (n consecutive tokens) of the one are looked up in the other and every match is
+extended.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
     from codekv.engine.live_sequence import LiveSequence
 
 GRAM = 8
-"""Tokens that must agree for a match to be looked at."""
+"""Tokens that must agree for a match to be looked at: fewer repeat all over a file
+(`self.`, line ends), more would hide what stands between two edits of a line."""
 
 WORTH_MOVING = 32
-"""A run of its own must be so long; short ones repeat by chance, in other contexts."""
+"""A span of its own must be so long; short ones repeat by chance, in other contexts."""
 
 WORTH_CONTINUING = 12
-"""A run that goes on where the last one broke off may be shorter."""
+"""A span that goes on where the last one broke off may be shorter."""
 
 NEAR = 64
-"""Tokens deleted or inserted between two runs of which one goes on with the other."""
+"""Tokens deleted or inserted between two spans of which one continues the other."""
 
 MAX_PLACES = 8
 """Places looked at for one gram: enough for code, and bounded for repeated text."""
@@ -40,7 +42,7 @@ _WIDTH = array("i").itemsize
 class SharedSpan:
     """Prompt slots [start, stop) that equal slots of `source` from `origin` on.
 
-    `seen` of the tokens before the run also stand before it in its source.
+    `seen` of the tokens before the span also stand before it in its source.
     """
 
     start: int
@@ -51,16 +53,16 @@ class SharedSpan:
 
     @property
     def shift(self) -> int:
-        """How many positions the run moves."""
+        """How many positions the span moves."""
         return self.start - self.origin
 
 
-def find_runs(
+def find_shared_spans(
     tokens: Sequence[int],
     gaps: Iterable[tuple[int, int]],
     sources: Sequence[LiveSequence],
 ) -> list[SharedSpan]:
-    """Find runs for the gaps of a prompt, the longest at each place.
+    """Find spans for the gaps of a prompt, the longest at each place.
 
     Args:
         tokens: The prompt.
@@ -68,7 +70,7 @@ def find_runs(
         sources: Sequences to look for them in, the most trusted first.
 
     Returns:
-        Runs that do not overlap, ascending.
+        Spans that do not overlap, ascending.
     """
     finder = _Finder(tokens, sources)
     found: list[SharedSpan] = []
@@ -94,16 +96,16 @@ class _Finder:
                     places.append((source, origin))
 
     def search(self, start: int, stop: int, found: list[SharedSpan]) -> None:
-        """Append the runs of one gap."""
+        """Append the spans of one gap."""
         at = start
         while at + GRAM <= stop:
             last = found[-1] if found else None
-            run = self._best(at, stop, last)
-            if run is None:
+            span = self._best(at, stop, last)
+            if span is None:
                 at += 1
             else:
-                found.append(replace(run, seen=self._seen(run)))
-                at = run.stop
+                found.append(replace(span, seen=self._seen(span)))
+                at = span.stop
 
     def _best(self, at: int, stop: int, last: SharedSpan | None) -> SharedSpan | None:
         best: SharedSpan | None = None
@@ -118,25 +120,25 @@ class _Finder:
             size = common_prefix(rest, self._tokens[at:stop])
             if size < least:
                 continue
-            run = SharedSpan(at, at + size, source, origin)
+            span = SharedSpan(at, at + size, source, origin)
             rank = (size, int(goes_on))
             if rank > best_rank:
-                best, best_rank = run, rank
+                best, best_rank = span, rank
         return best
 
-    def _seen(self, run: SharedSpan) -> int:
-        """How many tokens before a run its source has before it too, by their grams."""
-        first, never = self._first[id(run.source)], len(run.source.tokens)
+    def _seen(self, span: SharedSpan) -> int:
+        """How many tokens before a span its source has before it too (by grams)."""
+        first, never = self._first[id(span.source)], len(span.source.tokens)
         seen = until = 0
-        for at, gram in enumerate(self._grams[: run.start]):
-            if first.get(gram, never) < run.origin:
+        for at, gram in enumerate(self._grams[: span.start]):
+            if first.get(gram, never) < span.origin:
                 seen += at + GRAM - max(at, until)
                 until = at + GRAM
-        return min(seen, run.start)
+        return min(seen, span.start)
 
 
 def _goes_on(last: SharedSpan, source: LiveSequence, start: int, origin: int) -> bool:
-    """Whether a run continues the one before it, with a little changed in between."""
+    """Whether a span continues the one before it, with a little changed in between."""
     if source is not last.source:
         return False
     between = origin - (last.origin + last.stop - last.start)

@@ -5,20 +5,25 @@ from hypothesis import strategies as st
 
 from codekv.cooperative import finish
 from codekv.engine.background.idle import Chain, Chains, repair
-from codekv.engine.live_sequence import Grade, LiveSequence, common_prefix
-from codekv.engine.reuse import shared_spans as runs
+from codekv.engine.live_sequence import (
+    Grade,
+    LiveSequence,
+    Placement,
+    common_prefix,
+)
+from codekv.engine.reuse import shared_spans
 from codekv.engine.reuse.extend import extend
 from codekv.engine.reuse.kv_transfer import move_slots
 from codekv.engine.reuse.plan import (
-    MAX_HASTE,
+    REPAIR_LEVELS,
     PrefillRequest,
     Repair,
     ReuseOptions,
-    find_parts,
+    find_spans,
 )
 from codekv.engine.reuse.prefill import Prefill
 from codekv.engine.reuse.prompt_blocks import PromptBlock
-from codekv.engine.reuse.shared_spans import GRAM, find_runs
+from codekv.engine.reuse.shared_spans import GRAM, find_shared_spans
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.testing.model import TinyRuntime
@@ -46,6 +51,11 @@ def fresh_row(tokens):
     return RUNTIME.forward(RUNTIME.new_kv(len(tokens)), tokens, 0)[-1]
 
 
+def run(prefill, seq, request, sources):
+    place = Placement(seq, None, seq.common_prefix(request.tokens))
+    return prefill.run(seq, prefill.plan(request, place, sources))
+
+
 @st.composite
 def edited(draw):
     """A text and the same text after some replacements."""
@@ -65,7 +75,7 @@ def test_runs_hold_the_same_tokens_and_do_not_overlap(held, tokens, data) -> Non
     cut = data.draw(st.integers(0, len(tokens)))
     gaps = [(0, cut), (cut, len(tokens))]
     at = 0
-    for run in find_runs(tokens, gaps, sources):
+    for run in find_shared_spans(tokens, gaps, sources):
         size = run.stop - run.start
         same = run.source.tokens[run.origin : run.origin + size]
         assert tokens[run.start : run.stop] == same
@@ -77,7 +87,7 @@ def test_runs_hold_the_same_tokens_and_do_not_overlap(held, tokens, data) -> Non
 
 def test_a_text_of_one_repeated_token_is_one_run() -> None:
     source = LiveSequence(RUNTIME.new_kv(1), [7] * 5000)
-    found = find_runs([3, *[7] * 4000], [(0, 4001)], [source])
+    found = find_shared_spans([3, *[7] * 4000], [(0, 4001)], [source])
 
     assert [(run.start, run.stop) for run in found] == [(1, 4001)]
 
@@ -91,9 +101,9 @@ def test_short_repeats_are_told_apart_without_comparing_all_the_rest(
         compared.append(len(left))
         return common_prefix(left, right)
 
-    monkeypatch.setattr(runs, "common_prefix", counting)
+    monkeypatch.setattr(shared_spans, "common_prefix", counting)
     source = LiveSequence(RUNTIME.new_kv(1), [*[7] * 31, 8] * 40)
-    found = find_runs([*[7] * 31, 9] * 40, [(0, 1280)], [source])
+    found = find_shared_spans([*[7] * 31, 9] * 40, [(0, 1280)], [source])
 
     assert (found, compared) == ([], [])
 
@@ -129,7 +139,7 @@ def test_slots_behind_an_edit_are_moved_and_become_exact(
     source = sequence(old)
     seq = source if itself else LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, store(), True, Repair(first, last))
-    row, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [source]))
+    row, reuse, _ = finish(run(prefill, seq, PrefillRequest(new), [source]))
     seq.check()
 
     assert seq.tokens == new
@@ -149,7 +159,7 @@ def test_repairing_everything_equals_computing_everything(texts) -> None:
     old, new = texts
     prefill = Prefill(RUNTIME, store(), True, Repair(0, 1000))
     seq = LiveSequence(RUNTIME.new_kv(4))
-    row, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [sequence(old)]))
+    row, reuse, _ = finish(run(prefill, seq, PrefillRequest(new), [sequence(old)]))
 
     assert reuse.moved == 0
     assert torch.allclose(row, fresh_row(new), atol=TOLERANCE)
@@ -160,7 +170,7 @@ def test_an_insertion_costs_itself_and_the_repair() -> None:
     new = [*old[:50], 250, 251, 252, *old[50:]]
     prefill = Prefill(RUNTIME, store(), True, Repair(4, 2))
     seq = sequence(old[:50])
-    _, reuse, _ = finish(prefill.run(seq, PrefillRequest(new), [sequence(old)]))
+    _, reuse, _ = finish(run(prefill, seq, PrefillRequest(new), [sequence(old)]))
 
     assert reuse.computed == 3 + 4 + 2
     assert reuse.moved == 150 - 4 - 2
@@ -170,37 +180,37 @@ def test_an_insertion_costs_itself_and_the_repair() -> None:
 def test_uses_of_changed_names_are_computed_where_they_were_moved() -> None:
     old = list(range(200))
     new = [250, *old]
-    wanted = PrefillRequest(new, touched=(20, 90))
+    wanted = PrefillRequest(new, stale_uses=(20, 90))
     counts = []
     for names in (False, True):
         prefill = Prefill(RUNTIME, store(), True, Repair(4, 2, names))
         seq = LiveSequence(RUNTIME.new_kv(4))
-        _, reuse, _ = finish(prefill.run(seq, wanted, [sequence(old)]))
+        _, reuse, _ = finish(run(prefill, seq, wanted, [sequence(old)]))
         counts.append(reuse.computed)
 
     assert counts == [1 + 4 + 2, 1 + 4 + 2 + 2]
 
 
-def test_slots_that_drifted_too_far_are_computed() -> None:
+def test_slots_with_too_many_unseen_tokens_are_computed() -> None:
     old = list(range(100))
     for limit, grade in ((30, Grade.MOVED), (29, Grade.COMPUTED)):
-        prefill = Prefill(RUNTIME, store(), True, NOTHING, max_drift=limit)
+        prefill = Prefill(RUNTIME, store(), True, NOTHING, max_unseen=limit)
         seq = sequence(old)
         for inserted in (10, 20):
             new = [*[200 + inserted] * inserted, *seq.tokens]
             target = LiveSequence(RUNTIME.new_kv(4))
-            finish(prefill.run(target, PrefillRequest(new), [seq]))
+            finish(run(prefill, target, PrefillRequest(new), [seq]))
             seq = target
         assert max(seq.grades) == grade
 
 
-def test_what_stood_before_a_slot_is_no_drift_wherever_it_comes_from_now() -> None:
+def test_a_token_before_a_slot_stays_seen_wherever_the_slot_comes_from() -> None:
     tokens = list(range(160))
     whole = sequence([250, *tokens])
-    found = find_runs(tokens, [(0, 80), (80, 160)], [whole])
+    found = find_shared_spans(tokens, [(0, 80), (80, 160)], [whole])
     assert [(run.start, run.seen) for run in found] == [(0, 0), (80, 80)]
 
-    found = find_runs([*tokens[80:], *tokens[:80]], [(0, 160)], [whole])
+    found = find_shared_spans([*tokens[80:], *tokens[:80]], [(0, 160)], [whole])
     assert [(run.start, run.seen) for run in found] == [(0, 0), (80, 0)]
 
 
@@ -226,26 +236,27 @@ def test_stored_blocks_go_before_runs_that_saw_less(before, is_stored) -> None:
         ],
     )
     target = LiveSequence(RUNTIME.new_kv(4))
-    last = find_parts(
-        target, wanted, ReuseOptions(kept, [old], move=True, max_drift=512)
-    )[-1]
+    options = ReuseOptions(kept, [old], move=True, max_unseen=512)
+    last = find_spans(wanted, target.common_prefix(wanted.tokens), options)[-1]
 
     assert (last.start, last.stop) == (1 + before, 1 + before + len(block))
     assert (last.source is not old) == is_stored
-    assert last.drift == (1 if is_stored else 1 + before)
+    assert last.unseen == (1 if is_stored else 1 + before)
 
 
 def test_exact_reuse_moves_nothing() -> None:
     old = list(range(100))
     prefill = Prefill(RUNTIME, store(), False, NOTHING)
     seq = LiveSequence(RUNTIME.new_kv(4))
-    _, reuse, _ = finish(prefill.run(seq, PrefillRequest([250, *old]), [sequence(old)]))
+    _, reuse, _ = finish(
+        run(prefill, seq, PrefillRequest([250, *old]), [sequence(old)])
+    )
 
     assert (reuse.moved, reuse.computed) == (0, 101)
 
 
-def test_a_hurry_repairs_less_but_never_nothing() -> None:
-    repairs = [Repair(16, 24, names=True).in_haste(n) for n in range(MAX_HASTE + 1)]
+def test_each_level_repairs_less_but_never_nothing() -> None:
+    repairs = [Repair(16, 24, names=True).at_level(level) for level in REPAIR_LEVELS]
     assert repairs[0] == Repair(16, 24, names=True)
     costs = [repair.first + repair.last for repair in repairs]
     assert costs == sorted(set(costs), reverse=True)

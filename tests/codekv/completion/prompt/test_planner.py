@@ -8,8 +8,10 @@ import pytest
 
 from codekv.completion.prompt.planner import LEAST_CONTEXT, richest
 from codekv.completion.prompt.window import Limits
-from codekv.engine.decoding.greedy import DecodeOptions
+from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Task
+from codekv.engine.live_sequence import Placement
+from codekv.engine.reuse.plan import PrefillRequest, ReusePlan
 
 FULL = Limits(1400, 256, 64)
 
@@ -20,12 +22,18 @@ class Made:
     limits: Limits
 
 
+def plan(*missing: int) -> ReusePlan:
+    """A plan that has to compute so many tokens, by repair level."""
+    computed = tuple(tuple(range(count)) for count in missing)
+    return ReusePlan(PrefillRequest((1,)), Placement(None, None, 0), (), computed)
+
+
 def make(limits: Limits) -> Made:
     return Made(Task((1,), (), DecodeOptions(max_tokens=1), lambda _: False), limits)
 
 
 @pytest.mark.parametrize(
-    ("missing", "haste"),
+    ("missing", "level"),
     [
         ((100, 50, 20), 0),
         ((101, 50, 20), 1),
@@ -33,33 +41,34 @@ def make(limits: Limits) -> Made:
         ((900, 400, 150), 2),
     ],
 )
-def test_repairs_less_before_it_drops_context(missing, haste) -> None:
-    made = richest(make, lambda _: missing, FULL, 100)
+def test_repairs_less_before_it_drops_context(missing, level) -> None:
+    made = richest(make, lambda _: plan(*missing), FULL, 100)
 
-    assert (made.limits, made.task.haste) == (FULL, haste)
+    assert (made.limits, made.task.repair_level) == (FULL, level)
+    assert made.task.reuse.num_computed == missing
 
 
 def test_leaves_out_what_is_far_above_if_that_alone_is_lacking() -> None:
     asked = []
 
-    def num_missing(task: Task) -> tuple[int, ...]:
+    def plan_reuse(task: Task) -> ReusePlan:
         asked.append(task)
-        return (900, 900, 900) if len(asked) < 3 else (120, 110, 100)
+        return plan(900, 900, 900) if len(asked) < 3 else plan(120, 110, 100)
 
-    made = richest(make, num_missing, FULL, 100)
+    made = richest(make, plan_reuse, FULL, 100)
 
     assert made.limits.prefix == FULL.prefix // 2
-    assert (made.limits.suffix, made.task.haste) == (FULL.suffix, 2)
+    assert (made.limits.suffix, made.task.repair_level) == (FULL.suffix, 2)
 
 
-def test_drops_context_when_no_haste_helps() -> None:
-    made = richest(make, lambda _: (900, 400, 151), FULL, 100)
+def test_drops_context_when_leaving_out_repair_is_not_enough() -> None:
+    made = richest(make, lambda _: plan(900, 400, 151), FULL, 100)
 
-    assert made.task.haste == 0
+    assert made.task.repair_level == 0
     assert (made.limits.max_length, made.limits.suffix) == (100 + FULL.output, 25)
 
 
 def test_the_tightest_budget_has_some_context() -> None:
-    made = richest(make, lambda _: (900,), FULL, 0)
+    made = richest(make, lambda _: plan(900), FULL, 0)
 
     assert made.limits.max_length == LEAST_CONTEXT + FULL.output

@@ -9,7 +9,7 @@ from codekv.engine.decoding.branches import (
     Start,
     most_likely,
 )
-from codekv.engine.decoding.greedy import DecodeOptions
+from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.live_sequence import LiveSequence
 from codekv.engine.reuse.extend import extend
 from codekv.testing.model import ByteTokenizer, TinyRuntime
@@ -45,7 +45,7 @@ def test_each_branch_equals_decoding_it_alone(tokens, starts, size) -> None:
     branches = finish(brancher.decode(seq, row, begun, options, lambda _: False))
 
     for start, branch in zip(starts, branches, strict=True):
-        assert branch.out.tokens == alone(tokens, start, size)
+        assert branch.text.tokens == alone(tokens, start, size)
     seq.check()
     assert seq.tokens == tokens
 
@@ -69,7 +69,7 @@ def test_nobody_waits_for_branches_long_after_the_leader(tokens, starts, data) -
         found = brancher.decode(
             seq, row, begun, options, lambda text: text[-1:] == is_end, **how
         )
-        return {branch.start.tokens[0]: branch.out for branch in finish(found)}
+        return {branch.start.tokens[0]: branch.candidate for branch in finish(found)}
 
     every, some = decode(), decode(rules=Leader(leader))
 
@@ -123,8 +123,11 @@ def test_behind_forced_white_space_comes_no_other_white_space(tokens, space) -> 
     options = DecodeOptions(max_tokens=len(space) + 1)
     (branch,) = finish(brancher.decode(seq, row, [start], options, lambda _: False))
 
-    assert branch.out.data.startswith(bytes(space))
-    assert branch.out.ended == "dead-end" or branch.out.data[len(space) :].strip()
+    assert branch.text.data.startswith(bytes(space))
+    assert (
+        branch.text.finish_reason == "dead-end"
+        or branch.text.data[len(space) :].strip()
+    )
 
 
 def test_a_branch_whose_lead_is_unlikely_ends_at_once() -> None:
@@ -136,7 +139,7 @@ def test_a_branch_whose_lead_is_unlikely_ends_at_once() -> None:
         brancher.decode(seq, row, [start], DecodeOptions(), lambda _: False)
     )
 
-    assert (branch.out.ended, branch.out.tokens) == ("dead-end", [])
+    assert (branch.text.finish_reason, branch.text.tokens) == ("dead-end", [])
 
 
 def raced(tokens, starts, race, size=8):
@@ -158,7 +161,7 @@ def test_the_likeliest_branch_is_never_dropped(tokens, starts) -> None:
     _, _, everyone = raced(tokens, starts[:4], None)
     _, _, alive = raced(tokens, starts[:4], Race(margin=1e9, max_tokens=99))
 
-    assert [b.out.tokens for b in alive] == [b.out.tokens for b in everyone]
+    assert [b.text.tokens for b in alive] == [b.text.tokens for b in everyone]
     _, _, best = raced(tokens, starts[:4], Race(margin=0.0, max_tokens=99))
     assert best
 
@@ -171,8 +174,8 @@ def test_the_last_branch_of_a_race_goes_on_where_it_stands() -> None:
     fresh = RUNTIME.new_kv(len(seq))
     row = RUNTIME.forward(fresh, seq.tokens, 0)[-1]
 
-    assert seq.tokens == tokens + branch.out.tokens
-    assert branch.row.allclose(row, atol=1e-4)
+    assert seq.tokens == tokens + branch.text.tokens
+    assert branch.logits.allclose(row, atol=1e-4)
 
 
 def test_second_choices_differ_from_first_ones() -> None:
@@ -182,8 +185,8 @@ def test_second_choices_differ_from_first_ones() -> None:
     brancher = Brancher(RUNTIME, TOKENIZER.token_bytes)
     options = DecodeOptions(max_tokens=1)
     branches = finish(brancher.decode(seq, row, starts, options, lambda _: False))
-    totals = [branch.out.total for branch in branches]
+    totals = [branch.text.total for branch in branches]
 
-    assert len({branch.out.data for branch in branches}) == 3
+    assert len({branch.text.data for branch in branches}) == 3
     assert totals == sorted(totals, reverse=True)
     assert Race.among(starts).margin > Race.among(starts[:1]).margin

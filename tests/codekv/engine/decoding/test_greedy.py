@@ -3,8 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codekv.cooperative import finish
+from codekv.engine.decoding.candidate import Candidate, DecodeOptions
 from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
-from codekv.engine.decoding.greedy import Decoded, DecodeOptions, GreedyDecoder
+from codekv.engine.decoding.greedy import GreedyDecoder
 from codekv.engine.engine import Task
 from codekv.engine.live_sequence import LiveSequence
 from codekv.engine.reuse.extend import extend
@@ -14,7 +15,7 @@ RUNTIME = TinyRuntime()
 TOKENIZER = ByteTokenizer()
 
 
-def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:
+def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Candidate:
     seq = LiveSequence(RUNTIME.new_kv(8))
     guess = previous if draft and len(tokens) % 2 else ()
     row, _, ahead = finish(extend(RUNTIME, seq, tokens, guess=guess))
@@ -22,8 +23,8 @@ def decode(tokens, *, draft, previous=(), need=b"", size=24) -> Decoded:
     index.sync(tokens, 0)
     options = DecodeOptions(need, size, frozenset(), tuple(previous), draft)
     decoder = GreedyDecoder(RUNTIME, TOKENIZER, TOKENIZER.token_bytes, DraftPolicy())
-    decoded, goal = Decoded(), Task((), (), options, lambda _: False)
-    finish(decoder.decode(seq, row, index, goal, decoded, ahead))
+    task = Task((), (), options, lambda _: False)
+    decoded = finish(decoder.decode(seq, row, index, task, ahead=ahead))
     seq.check()
     return decoded
 
@@ -34,8 +35,8 @@ def test_a_right_guess_costs_no_further_step() -> None:
     row, _, ahead = finish(extend(RUNTIME, seq, b"abc", guess=plain.tokens))
     options = DecodeOptions(max_tokens=len(plain.tokens))
     decoder = GreedyDecoder(RUNTIME, TOKENIZER, TOKENIZER.token_bytes, DraftPolicy())
-    decoded, goal = Decoded(), Task((), (), options, lambda _: False)
-    finish(decoder.decode(seq, row, NgramIndex(), goal, decoded, ahead))
+    task = Task((), (), options, lambda _: False)
+    decoded = finish(decoder.decode(seq, row, NgramIndex(), task, ahead=ahead))
 
     assert decoded.tokens == plain.tokens
     assert decoded.num_steps == 0
@@ -85,4 +86,4 @@ def test_greedy_text_equals_the_plain_argmax_loop() -> None:
         expected.append(int(torch.argmax(row[-1])))
     wanted = [t for t in expected[len(tokens) :] if t < 256]
 
-    assert decode(tokens, draft=True).tokens == wanted[: len(wanted)]
+    assert decode(tokens, draft=True).tokens == tuple(wanted)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from codekv.config import KvCacheConfig
 from codekv.cooperative import finish
 from codekv.engine.background.idle import Chain, Chains, repair
-from codekv.engine.decoding.greedy import Decoded, DecodeOptions
+from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Engine, Task
-from codekv.engine.live_sequence import LiveSequence, SequencePool
+from codekv.engine.live_sequence import LiveSequence, Placement, SequencePool
 from codekv.engine.reuse.extend import extend
 from codekv.engine.reuse.plan import PrefillRequest, Repair
 from codekv.engine.reuse.prefill import Prefill
@@ -39,6 +39,11 @@ def chain_of(blocks) -> Chain:
         at += len(block)
         cuts.append(at)
     return Chain("doc", tokens, tuple(cuts), bytes(len(tokens)), persist=False)
+
+
+def run(prefill, seq, request):
+    place = Placement(seq, None, seq.common_prefix(request.tokens))
+    return prefill.run(seq, prefill.plan(request, place))
 
 
 def pieces_of(blocks):
@@ -94,7 +99,7 @@ def test_restored_chain_gives_the_exact_answer(blocks, tail) -> None:
     tokens = (*chain_of(blocks).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, kept, move=False, repair=Repair(4, 3))
-    row, reuse, _ = finish(prefill.run(seq, PrefillRequest(tokens, pieces_of(blocks))))
+    row, reuse, _ = finish(run(prefill, seq, PrefillRequest(tokens, pieces_of(blocks))))
     seq.check()
 
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
@@ -118,7 +123,7 @@ def test_a_block_behind_a_marker_is_not_exact(blocks, tail, data) -> None:
     wanted = PrefillRequest(tokens, [*first, *last])
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, shared, False, Repair(0, 0))
-    row, _, _ = finish(prefill.run(seq, wanted))
+    row, _, _ = finish(run(prefill, seq, wanted))
 
     assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
 
@@ -132,7 +137,7 @@ def test_moved_blocks_become_exact_by_repair(blocks, above, tail, k) -> None:
     tokens = (*chain_of(moved).tokens, *tail)
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, kept, move=True, repair=Repair(k, k))
-    _, reuse, _ = finish(prefill.run(seq, PrefillRequest(tokens, pieces_of(moved))))
+    _, reuse, _ = finish(run(prefill, seq, PrefillRequest(tokens, pieces_of(moved))))
     seq.check()
     assert reuse.context == len(tokens)
 
@@ -164,7 +169,7 @@ def test_assembly_may_be_dropped_at_any_step(blocks, above, data) -> None:
     seq = LiveSequence(RUNTIME.new_kv(4))
     prefill = Prefill(RUNTIME, kept, move=True, repair=Repair(2, 0))
     for _ in range(3):
-        steps = prefill.run(seq, PrefillRequest(tokens, pieces_of(moved)))
+        steps = run(prefill, seq, PrefillRequest(tokens, pieces_of(moved)))
         for _ in range(data.draw(st.integers(0, 4))):
             try:
                 next(steps)
@@ -183,7 +188,7 @@ def test_assembly_may_be_dropped_at_any_step(blocks, above, data) -> None:
 def test_sequences_are_shared_by_copying(prompts, limit, spare) -> None:
     pool = SequencePool(lambda: LiveSequence(RUNTIME.new_kv(4)), limit)
     for tokens in prompts:
-        seq = pool.acquire(tokens, (), spare)
+        seq = pool.acquire(pool.place(tokens, (), spare))
         row, _, _ = finish(extend(RUNTIME, seq, tokens))
 
         assert torch.allclose(row, fresh_row(tokens), atol=TOLERANCE)
@@ -196,16 +201,56 @@ def test_missing_counts_what_an_answer_computes() -> None:
     engine = Engine(RUNTIME, ByteTokenizer(), bytes, store(), KvCacheConfig())
     tokens = tuple(b"def f(x):\n    return x\n" * 8)
     task = Task(tokens, (), DecodeOptions(max_tokens=1), lambda _: False, topic="a")
-    assert engine.num_missing(task) == (len(tokens),) * 3
+    assert engine.plan(task).num_computed == (len(tokens),) * 3
 
     finish(engine.prepare(task))
     moved = replace(task, tokens=(*b"import os\n", *tokens))
-    missing = engine.num_missing(moved)
+    missing = engine.plan(moved).num_computed
     outcomes = [
-        finish(engine.answer(replace(moved, haste=haste), Decoded()))
-        for haste in (2, 1, 0)
+        finish(engine.answer(replace(moved, repair_level=level))) for level in (2, 1, 0)
     ]
 
     assert list(missing) == sorted(missing, reverse=True)
     assert missing[2] < missing[0] < len(tokens)
     assert outcomes[0].reuse.computed == missing[2]
+
+
+def test_the_planners_search_is_the_only_one(monkeypatch) -> None:
+    engine = Engine(RUNTIME, ByteTokenizer(), bytes, store(), KvCacheConfig())
+    tokens = tuple(b"def f(x):\n    return x\n" * 8)
+    task = Task(tokens, (), DecodeOptions(max_tokens=1), lambda _: False, topic="a")
+    finish(engine.prepare(task))
+    edited = replace(task, tokens=(*b"import os\n", *tokens))
+    planned = replace(edited, reuse=engine.plan(edited), repair_level=2)
+    searches = []
+    search = engine.prefill.plan
+    monkeypatch.setattr(
+        engine.prefill, "plan", lambda *how: searches.append(how) or search(*how)
+    )
+    outcome = finish(engine.answer(planned))
+
+    assert searches == []
+    assert outcome.reuse.computed == planned.reuse.num_computed[2]
+    # What stood there is gone, so the plan no longer holds.
+    engine.pool.clear()
+    finish(engine.answer(planned))
+    assert len(searches) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(texts, min_size=2, max_size=6), st.integers(1, 3))
+def test_an_outdated_plan_changes_no_answer(prompts, limit) -> None:
+    kvcache = KvCacheConfig(live_documents=limit, reuse="exact")
+    engine = Engine(RUNTIME, ByteTokenizer(), bytes, store(), kvcache)
+    options = DecodeOptions(max_tokens=2)
+    tasks = [Task(tuple(text), (), options, lambda _: False) for text in prompts]
+    planned = [replace(task, reuse=engine.plan(task)) for task in tasks]
+    for task in planned:
+        outcome = finish(engine.answer(task))
+        fresh = Engine(RUNTIME, ByteTokenizer(), bytes, store(), kvcache)
+
+        expected = finish(fresh.answer(replace(task, reuse=None)))
+        assert outcome.candidate.tokens == expected.candidate.tokens
+        assert len(list(engine.pool)) <= limit
+        for seq in engine.pool:
+            seq.check()
