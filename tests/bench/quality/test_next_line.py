@@ -3,8 +3,8 @@ import json
 import pytest
 
 from bench.quality.calibrate import calibration
-from bench.quality.infilling import Row, evaluate, score
 from bench.quality.infilling import InfilledText as Filled
+from bench.quality.infilling import Row, evaluate, score
 from bench.quality.next_line import fault_summary, judge, judged, summary, write
 from bench.traces.cursors import Cursor
 from codekv.completion.api import Completion, Item
