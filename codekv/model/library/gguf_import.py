@@ -13,6 +13,7 @@ import gguf
 import numpy as np
 
 from codekv.errors import ModelFormatError
+from codekv.model.library.blocks import BlockTensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +131,29 @@ class GgufModel:
                 "output.weight" if better and "output.weight" in self._tensors else name
             )
             out[self._hf_name(name)] = self._fp16(read)
+        return out
+
+    def places(self) -> dict[str, BlockTensor]:
+        """Where each tensor stands in the file, under transformers' names.
+
+        Raises:
+            ModelFormatError: A tensor has no known place in a model.
+        """
+        tied = self.is_tied()
+        out: dict[str, BlockTensor] = {}
+        for name in self._tensors:
+            if name == _ROPE_FACTORS or (tied and name == "output.weight"):
+                continue
+            # Of a matrix held twice the output's copy is the more precise one.
+            twice = tied and "output.weight" in self._tensors
+            read = "output.weight" if twice and name == "token_embd.weight" else name
+            tensor = self._tensors[read]
+            out[self._hf_name(name)] = BlockTensor(
+                tensor.tensor_type.name,
+                tuple(int(n) for n in reversed(tensor.shape)),
+                int(tensor.data_offset),
+                int(tensor.n_bytes),
+            )
         return out
 
     def _rope(self) -> dict[str, Any]:

@@ -153,6 +153,7 @@ def import_gguf(path: Path, name: str, source: str, sha256: str | None) -> Store
     # numpy, safetensors and gguf are slow to import and only needed here.
     from safetensors.numpy import save_file
 
+    from codekv.model.library.blocks import write_blocks
     from codekv.model.library.gguf_import import GgufModel
     from codekv.model.library.gguf_vocab import tokenizer_json
 
@@ -168,6 +169,7 @@ def import_gguf(path: Path, name: str, source: str, sha256: str | None) -> Store
         _write_json(folder / CONFIG, config)
         _write_json(folder / TOKENIZER, tokenizer)
         save_file(model.weights(), folder / WEIGHTS, metadata={"format": "pt"})
+        write_blocks(model, path, folder)
 
     return _convert(name, source, digest, write)
 

@@ -23,7 +23,7 @@ def tiny(home, tiny_gguf):
 def test_a_converted_model_is_whole(tiny, tiny_gguf):
     assert {path.name for path in tiny.folder.iterdir()} == {
         *("weights.safetensors", "int8.safetensors", "config.json"),
-        *("tokenizer.json", "manifest.json"),
+        *("tokenizer.json", "manifest.json", "source.gguf", "blocks.json"),
     }
     assert (tiny.name, tiny.family, tiny.source) == ("tiny", "llama", "a test")
     assert tiny.source_sha256 == store.sha256_of(tiny_gguf)
