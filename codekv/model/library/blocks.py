@@ -95,7 +95,7 @@ class BlocksFile:
         raw = np.empty(count, np.uint8)
         with self.path.open("rb", buffering=0) as file:
             file.seek(offset)
-            view = memoryview(raw)
+            view = raw.data
             while len(view):
                 got = file.readinto(view)
                 if not got:
