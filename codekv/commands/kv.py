@@ -15,7 +15,7 @@ from codekv.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from codekv.lab.laboratory import Laboratory
+    from bench.lab.laboratory import Laboratory
 
 _PARTS = ("presets", "cursors", "classes", "controls", "disk")
 _COLUMNS = {
@@ -60,7 +60,7 @@ def report(**given: Any) -> None:
     Runs the model in float32 over shipped texts; the whole takes tens of minutes on
     two cores. The calibrated table is kept beside the model.
     """
-    from codekv.lab.report import measure_part, merge, model_facts
+    from bench.lab.report import measure_part, merge, model_facts
 
     lab, folder = _open(given["model"], quick=given["quick"])
     facts = model_facts(lab)
@@ -73,7 +73,7 @@ def report(**given: Any) -> None:
             json_file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     _show(found)
     if given["picture"] is not None:
-        from codekv.lab.picture import draw
+        from bench.lab.picture import draw
 
         text = draw(f"{found['model']}: bits against divergence", found["presets"])
         given["picture"].write_text(text, "utf-8")
@@ -82,9 +82,9 @@ def report(**given: Any) -> None:
 
 
 def _open(name: str | None, *, quick: bool) -> tuple[Laboratory, Path]:
+    from bench.lab.corpus import samples
+    from bench.lab.laboratory import Laboratory, Size
     from codekv.config import ModelConfig, load
-    from codekv.lab.corpus import samples
-    from codekv.lab.laboratory import Laboratory, Size
     from codekv.model.library.resolve import resolve_model
     from codekv.model.runtime.loader import load_runtime
     from codekv.tokens.tokenizer import load_tokenizer
@@ -154,7 +154,7 @@ def _cells(row: dict[str, Any], columns: Sequence[str]) -> list[str]:
 
 
 def _keep_table(found: dict[str, Any], folder: Path) -> None:
-    from codekv.lab.report import table_of
+    from bench.lab.report import table_of
     from codekv.model.runtime.loader import fingerprint
     from codekv.storage.classtable import save_table
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from bench.lab.corpus import samples
+from bench.lab.laboratory import Laboratory, Size
+from bench.lab.report import PARTS
 from codekv.cli import run
 from codekv.commands import kv
 from codekv.errors import UsageError
-from codekv.lab.corpus import samples
-from codekv.lab.laboratory import Laboratory, Size
-from codekv.lab.report import PARTS
 from codekv.storage.classtable import FILE_NAME
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 

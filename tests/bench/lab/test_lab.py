@@ -5,19 +5,19 @@ import json
 import pytest
 import torch
 
+from bench.lab import controls
+from bench.lab.attention import important_heads, watch
+from bench.lab.context import compute_exact, probe, read_text
+from bench.lab.corpus import LabText, samples
+from bench.lab.cursors import NUM_GENERATED, places
+from bench.lab.laboratory import Laboratory, Size
+from bench.lab.measure import divergence
+from bench.lab.picture import draw
+from bench.lab.report import PARTS, measure_part, merge, model_facts, schemes, table_of
+from bench.lab.scheme import CodecScheme, channel_groups, hadamard_rows, symmetric_rows
 from codekv.engine.reuse.kv_transfer import slice_planes
-from codekv.lab import controls
-from codekv.lab.attention import important_heads, watch
-from codekv.lab.calibrate import PAIRS, allocate
-from codekv.lab.context import compute_exact, probe, read_text
-from codekv.lab.corpus import LabText, samples
-from codekv.lab.cursors import NUM_GENERATED, places
-from codekv.lab.laboratory import Laboratory, Size
-from codekv.lab.measure import divergence
-from codekv.lab.picture import draw
-from codekv.lab.report import PARTS, measure_part, merge, model_facts, schemes, table_of
-from codekv.lab.scheme import CodecScheme, channel_groups, hadamard_rows, symmetric_rows
 from codekv.model.runtime.attention_probe import AttentionMeter
+from codekv.storage.calibrate import PAIRS, allocate
 from codekv.storage.classtable import load_table, save_table
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PlainCodec

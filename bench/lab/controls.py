@@ -11,7 +11,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from codekv.lab.scheme import CodecScheme
+from bench.lab.scheme import CodecScheme
 from codekv.storage.codec import ClassCodec
 from codekv.storage.presets import NUM_CLASSES, BitPolicy
 from codekv.structure.classes import CLASS_NAMES, COMMENT, INDENT, NAME
@@ -19,8 +19,8 @@ from codekv.structure.classes import CLASS_NAMES, COMMENT, INDENT, NAME
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from codekv.lab.calibrate import Pair
-    from codekv.lab.context import Text
+    from bench.lab.context import Text
+    from codekv.storage.calibrate import Pair
 
     Mark = Callable[[Text], set[int]]
     """Chooses context tokens."""

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from codekv.lab.context import layers, probe
+from bench.lab.context import layers, probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from torch import Tensor
 
-    from codekv.lab.context import Exact, Text
-    from codekv.lab.scheme import Scheme
+    from bench.lab.context import Exact, Text
+    from bench.lab.scheme import Scheme
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 

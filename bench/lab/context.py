@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from bench.lab.corpus import LANGUAGE, LabText
 from codekv.engine.live_sequence import LiveSequence
 from codekv.engine.reuse.kv_transfer import read_block
-from codekv.lab.corpus import LANGUAGE, LabText
 from codekv.structure.blocks import blocks_of
 from codekv.structure.classes import token_classes
 from codekv.structure.parser import Parser

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from codekv.lab import controls
-from codekv.lab.attention import important_heads
-from codekv.lab.calibrate import LIMIT, PAIRS, allocate
-from codekv.lab.scheme import (
+from bench.lab import controls
+from bench.lab.attention import important_heads
+from bench.lab.scheme import (
     CachedScheme,
     CodecScheme,
     channel_groups,
     hadamard_rows,
     symmetric_rows,
 )
+from codekv.storage.calibrate import LIMIT, PAIRS, allocate
 from codekv.storage.classtable import ClassTable
 from codekv.storage.codec import ClassCodec
 from codekv.storage.entropy import DiskForm
@@ -38,8 +38,8 @@ from codekv.structure.classes import CLASS_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from codekv.lab.laboratory import Laboratory
-    from codekv.lab.scheme import Scheme
+    from bench.lab.laboratory import Laboratory
+    from bench.lab.scheme import Scheme
     from codekv.storage.entropy import Entropy
 
 SCHEMA = 1

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from bench.lab.attention import watch
+from bench.lab.context import NUM_CONTEXT, NUM_PROBE, compute_exact, read_text
+from bench.lab.cursors import count_same, exact_cursors
+from bench.lab.measure import Summary, summarise, take_reading
 from codekv.engine.reuse.kv_transfer import slice_planes
-from codekv.lab.attention import watch
-from codekv.lab.context import NUM_CONTEXT, NUM_PROBE, compute_exact, read_text
-from codekv.lab.cursors import count_same, exact_cursors
-from codekv.lab.measure import Summary, summarise, take_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from codekv.lab.context import Exact, Text
-    from codekv.lab.corpus import LabText
-    from codekv.lab.cursors import LabCursor
-    from codekv.lab.scheme import Scheme
+    from bench.lab.context import Exact, Text
+    from bench.lab.corpus import LabText
+    from bench.lab.cursors import LabCursor
+    from bench.lab.scheme import Scheme
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.codec import ClassCodec
     from codekv.storage.encoded import EncodedBlock

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from codekv.lab.context import Exact, Text
+    from bench.lab.context import Exact, Text
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.encoded import Codec
     from codekv.storage.tensors import KVTensors

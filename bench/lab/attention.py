@@ -11,7 +11,7 @@ from codekv.model.runtime.attention_probe import AttentionMeter
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from codekv.lab.context import Text
+    from bench.lab.context import Text
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 

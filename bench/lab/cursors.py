@@ -15,8 +15,8 @@ from codekv.engine.decoding.drafts import NgramIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from codekv.lab.context import Exact, Text
-    from codekv.lab.scheme import Scheme
+    from bench.lab.context import Exact, Text
+    from bench.lab.scheme import Scheme
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.tensors import KVTensors
 

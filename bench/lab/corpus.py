@@ -19,7 +19,7 @@ class LabText:
 
 def samples() -> tuple[LabText, ...]:
     """All texts, ordered so that any few of them come from different packages."""
-    folder = files("codekv.lab") / "corpus"
+    folder = files("bench.lab") / "corpus"
     found = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(_SUFFIX)),
         key=lambda entry: entry.name,
