@@ -1,4 +1,4 @@
-"""`codekv serve`: the language server."""
+"""`codekv serve`: the language server, and the HTTP endpoint for other tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from codekv import config
-from lsp.run import run_stdio, run_tcp
+from codekv.errors import UsageError
+from lsp.run import is_loopback, parse_address, run_stdio, run_tcp
 
 if TYPE_CHECKING:
     from lsp.host import ServiceFactory
@@ -18,19 +19,40 @@ if TYPE_CHECKING:
     "--tcp",
     "address",
     metavar="HOST:PORT",
-    help="Serve over TCP; other machines may connect only with server.tcp_token.",
+    help="Serve LSP over TCP; other machines may connect only with server.tcp_token.",
+)
+@click.option(
+    "--http",
+    "http_address",
+    metavar="HOST:PORT",
+    help="Serve tools without LSP: /v1/completions and llama-server's /infill.",
 )
 @click.option("--stdio", is_flag=True, hidden=True, help="The default; for editors.")
-def serve(address: str | None, stdio: bool) -> int:
-    """Serve an editor over standard input and output, or several over TCP."""
-    if address is None:
+def serve(address: str | None, http_address: str | None, stdio: bool) -> int:
+    """Serve an editor over standard input and output, or several over a socket."""
+    if sum((address is not None, http_address is not None, stdio)) > 1:
+        raise click.UsageError("--stdio, --tcp and --http exclude each other")
+    if address is None and http_address is None:
         return run_stdio(load_service)
-    if stdio:
-        raise click.UsageError("--stdio and --tcp exclude each other")
     files, problems = config.load()
     for problem in problems:
         click.echo(f"codekv: {problem}", err=True)
-    return run_tcp(load_service, address, files.server.tcp_token)
+    if address is not None:
+        return run_tcp(load_service, address, files.server.tcp_token)
+    assert http_address is not None
+    return _serve_http(files, http_address)
+
+
+def _serve_http(files: config.Config, address: str) -> int:
+    from codekv.endpoint.run import run_http
+
+    host, port = parse_address(address)
+    if files.server.tcp_token is None and not is_loopback(host):
+        raise UsageError(
+            f"{host} can be reached from other machines; set server.tcp_token"
+            " or listen on 127.0.0.1"
+        )
+    return run_http(load_service()(files, None), files, host, port)
 
 
 def load_service() -> ServiceFactory:
