@@ -24,7 +24,7 @@ from bench.micro.output import give
 from codekv.storage.blockstore import BlockMetadata, BlockStore, StoreBudget
 from codekv.storage.codec import ClassCodec
 from codekv.storage.malloc_tuning import keep_freed_memory
-from codekv.storage.plain import PLAIN_NAMES, plain_codec
+from codekv.storage.plain import PLAIN_NAMES, PlainCodec
 from codekv.storage.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ BUDGET = 1 << 31
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure every codec and print."""
     keep_freed_memory()
-    codecs: list[Codec] = [plain_codec(name) for name in PLAIN_NAMES]
+    codecs: list[Codec] = [PlainCodec(name) for name in PLAIN_NAMES]
     codecs += [ClassCodec(preset) for preset in PRESETS.values()]
     planes = _planes()
     rows: list[dict[str, float | str]] = []
@@ -99,7 +99,7 @@ def _measure(codec: Codec, planes: Planes, folder: Path) -> dict[str, float]:
 
 def _open() -> float:
     """Time to rebuild the index of a folder with many small blocks."""
-    codec = plain_codec("int8")
+    codec = PlainCodec("int8")
     with tempfile.TemporaryDirectory() as folder:
         budget = StoreBudget(BUDGET, BUDGET, Path(folder))
         store = BlockStore(fingerprint="m", budget=budget, codec=codec)

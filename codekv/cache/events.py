@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Event(StrEnum):
-    """A thing that can happen to a block; each is one counter."""
+    """A thing that can happen to a block, or to memory; each is one counter."""
 
     HIT_CHAIN = "hit_chain"
     HIT_CONTENT = "hit_content"
@@ -24,6 +24,18 @@ class Event(StrEnum):
     PURGED = "purged"
     RESET = "reset"
     """Volatile and dropped, because the topic changed."""
+
+    GUARDED = "guarded"
+    """Not about one block: the memory guard acted and something went."""
+
+    GAVE_WAY = "gave_way"
+    """Not about one block: a document lost its pins to the memory guard."""
+
+    LIVE_DROPPED = "live_dropped"
+    """Not about one block: a live sequence was freed by the memory guard."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    """Not about one block: an allocation failed, and memory was freed for it."""
 
     CORRUPT = "corrupt"
     """Broke a rule of docs/format.md or did not decode, and was dropped."""

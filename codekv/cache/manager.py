@@ -52,16 +52,27 @@ class Insertion:
 
 
 class CacheManager:
-    """Integers of one tier."""
+    """Integers of one tier.
+
+    Attributes:
+        budget_bytes: Limit of all blocks and of what is reserved.
+        reserved_bytes: What others use of the budget: the live sequences' tensors.
+        num_guarded: How often the memory guard acted and something went.
+        num_gave_way: How many owners lost what they held to it.
+    """
 
     def __init__(
         self, budget_bytes: int, policy: Policy, guard: MemoryGuard | None = None
     ) -> None:
         self.budget_bytes = budget_bytes
+        self.reserved_bytes = 0
+        self.num_guarded = 0
+        self.num_gave_way = 0
         self._policy = policy
         self._guard = guard or MemoryGuard()
         self._index = PrefixIndex()
         self._pool = BlockPool()
+        # Least recently used first.
         self._tables: dict[str, BlockTable] = {}
 
     def __len__(self) -> int:
@@ -76,6 +87,11 @@ class CacheManager:
     def num_held_bytes(self) -> int:
         """Bytes of blocks that some owner holds."""
         return self._pool.num_held_bytes
+
+    @property
+    def owners(self) -> list[str]:
+        """Who holds blocks, the least recently used first."""
+        return list(self._tables)
 
     @property
     def num_tokens(self) -> int:
@@ -99,9 +115,10 @@ class CacheManager:
         return self._index.is_superseded(block)
 
     def insert(self, new: NewBlock, now: float) -> Insertion:
-        """Add a block, making room among those that nobody holds.
+        """Add a block, making room as `relieve` does.
 
-        Storing a block that is here already only marks it as used.
+        Storing a block that is here already only marks it as used. One that does not
+        fit beside what the last owner holds is refused.
         """
         old = self._index.get(new.chain)
         if old is not None:
@@ -109,9 +126,9 @@ class CacheManager:
                 return Insertion(None, is_new=False)
             old.used_at = now
             return Insertion(old, is_new=False)
-        if self.num_held_bytes + new.num_bytes > self.budget_bytes:
+        if self._num_kept_bytes() + new.num_bytes > self._num_free_bytes():
             return Insertion(None, is_new=False)
-        evicted = self._make_room(new.num_bytes, now)
+        evicted = self.relieve(now, new.num_bytes)
         block = Block(
             id=self._pool.new_id(),
             chain=new.chain,
@@ -184,6 +201,25 @@ class CacheManager:
         found = [block for block in self._pool.evictable() if block.is_volatile]
         return [self._drop(block) for block in found]
 
+    def relieve(self, now: float, num_bytes: int = 0) -> list[Block]:
+        """Let the memory guard act if it must: shrink by half, for `num_bytes` more.
+
+        What nobody holds leaves first. If that is not enough, owners give way, the
+        least recently used first; the last one keeps what it holds.
+        """
+        if not self._is_over(num_bytes):
+            return []
+        room = self._num_free_bytes() - num_bytes
+        target = self._guard.target(self.num_bytes, self.num_held_bytes)
+        gone = self.shrink(min(target, room), now)
+        half = int(self._guard.keep * self.budget_bytes) - self.reserved_bytes
+        while self._is_over(num_bytes) and len(self._tables) > 1:
+            self.release(next(iter(self._tables)))
+            self.num_gave_way += 1
+            gone += self.shrink(max(min(half, room), 0), now)
+        self.num_guarded += bool(gone)
+        return gone
+
     def hold(self, owner: str, chains: Iterable[ChainKey], now: float) -> int:
         """Let `owner` hold these blocks instead of what it held before.
 
@@ -194,7 +230,8 @@ class CacheManager:
         blocks = [block for block in found if block is not None]
         for block in blocks:
             block.used_at = now
-        table = self._tables.setdefault(owner, BlockTable(self._pool))
+        table = self._tables.pop(owner, None) or BlockTable(self._pool)
+        self._tables[owner] = table
         table.assign(block.id for block in blocks)
         return len(blocks)
 
@@ -227,11 +264,20 @@ class CacheManager:
         self._index.check(self._pool)
         assert self.num_bytes <= self.budget_bytes, "more than the budget"
 
-    def _make_room(self, num_bytes: int, now: float) -> list[Block]:
-        if not self._guard.is_over(self.num_bytes + num_bytes, self.budget_bytes):
-            return []
-        target = self._guard.target(self.num_bytes, self.num_held_bytes)
-        return self.shrink(min(target, self.budget_bytes - num_bytes), now)
+    def _is_over(self, num_bytes: int) -> bool:
+        """Whether the guard would act if so many bytes were added."""
+        used = self.num_bytes + self.reserved_bytes + num_bytes
+        return self._guard.is_over(used, self.budget_bytes)
+
+    def _num_free_bytes(self) -> int:
+        """What is left of the budget for blocks."""
+        return max(self.budget_bytes - self.reserved_bytes, 0)
+
+    def _num_kept_bytes(self) -> int:
+        """Bytes of what the last owner holds: the guard leaves them alone."""
+        last = next(reversed(self._tables.values()), None)
+        ids = set(last.ids) if last is not None else set()
+        return sum(block.num_bytes for block in self._pool if block.id in ids)
 
     def _drop(self, block: Block) -> Block:
         self._index.remove(block)

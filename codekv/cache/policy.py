@@ -79,7 +79,7 @@ def policy(name: str) -> Policy:
 class MemoryGuard:
     """When more than `threshold` of the budget is used, shrink by half.
 
-    What owners hold is not touched; of the rest, `keep` stays.
+    Of what no owner holds, `keep` stays; owners give way only if that is not enough.
     """
 
     threshold: float = 0.8

@@ -146,12 +146,6 @@ class BlockTable:
             self._pool.release(block_id)
         self._ids = new
 
-    def replace(self, index: int, block_id: BlockId) -> None:
-        """Put another block at `index`; other owners keep the old one."""
-        self._pool.acquire(block_id)
-        self._pool.release(self._ids[index])
-        self._ids[index] = block_id
-
     def close(self) -> None:
         """Hold nothing any more; may be called twice."""
         self.assign(())

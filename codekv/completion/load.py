@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from codekv.cooperative import Cooperative
     from codekv.model.runtime.interface import ModelSpec
     from codekv.storage.blockstore import BlockStore
+    from codekv.storage.classtable import ClassTable
 
 
 def load_pipeline(
@@ -74,14 +75,22 @@ def open_store(spec: ModelSpec, config: Config, folder: Path) -> BlockStore:
         config: Sizes, places and precision.
         folder: The model's, where its calibrated class table lies.
     """
-    from codekv.config import cache_dir
     from codekv.model.runtime.loader import fingerprint
+    from codekv.storage.classtable import load_table
+
+    return store_for(spec, config, load_table(folder, fingerprint(folder, "table")))
+
+
+def store_for(
+    spec: ModelSpec, config: Config, table: ClassTable | None = None
+) -> BlockStore:
+    """Open the block store for a model and its calibrated class table, if any."""
+    from codekv.config import cache_dir
     from codekv.storage.blockstore import BlockStore, StoreBudget
-    from codekv.storage.classtable import codec_for, load_table
+    from codekv.storage.classtable import codec_for
     from codekv.storage.eviction_settings import Upkeep
 
     kvcache = config.kvcache
-    table = load_table(folder, fingerprint(folder, "table"))
     budget = StoreBudget(
         kvcache.memory_mb << 20,
         kvcache.disk_mb << 20,

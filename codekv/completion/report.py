@@ -42,12 +42,16 @@ _COUNTS = {
 
 
 _EVICTIONS = {
-    "evicted_ram": "memory",
+    "evicted_ram": "guard",
     "evicted_disk": "disk",
     "purged": "purge",
     "reset": "topic",
 }
 """Counters of the store that say a block went, and the reason in the monitor."""
+
+
+_GUARD = ("guarded", "gave_way", "live_dropped", "out_of_memory")
+"""Counters of the store that say what the memory guard did."""
 
 
 class Reporter:
@@ -102,7 +106,11 @@ class Reporter:
         for name, reason in _EVICTIONS.items():
             if new.get(name, 0) > 0:
                 self._monitor.record(evicted=new[name], eviction=reason)
-        metrics = {"memory_mb": stats.ram_bytes / 2**20}
+        metrics = {
+            "memory_mb": (stats.ram_bytes + stats.live_bytes) / 2**20,
+            "live_mb": stats.live_bytes / 2**20,
+            **{name: new.get(name, 0) for name in _GUARD},
+        }
         total = stats.load_ms_mean * _num_loads(counts)
         loads = _num_loads(new)
         if loads > 0:

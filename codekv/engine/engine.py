@@ -22,6 +22,7 @@ from codekv.engine.decoding.candidate import (
 )
 from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
 from codekv.engine.decoding.greedy import GreedyDecoder, Vocab
+from codekv.engine.live_memory import LiveMemory
 from codekv.engine.live_sequence import (
     LiveSequence,
     SequencePool,
@@ -143,6 +144,7 @@ class Engine:
         self.speed = Speed()
         self.chains = Chains(runtime, store)
         self.pool = SequencePool(self._new_sequence, kvcache.live_documents)
+        self.memory = LiveMemory(store, self.pool, self.chains)
         self.prefill = Prefill(
             runtime,
             store,
@@ -173,7 +175,7 @@ class Engine:
             )
             return self._outcome(candidate, filled)
 
-        return (yield from holding(lambda: self._take(task, use)))
+        return (yield from self._work(lambda: self._take(task, use)))
 
     def race(
         self, task: Task, starts: Sequence[Start], choose: Choose
@@ -204,7 +206,7 @@ class Engine:
                 )
             return self._outcome(candidate, filled)
 
-        return (yield from holding(lambda: self._take(task, use)))
+        return (yield from self._work(lambda: self._take(task, use)))
 
     def candidates(
         self, task: Task, count: int, more: Sequence[Start] = ()
@@ -235,7 +237,7 @@ class Engine:
                 for branch in branches
             ]
 
-        return (yield from holding(lambda: self._take(task, use)))
+        return (yield from self._work(lambda: self._take(task, use)))
 
     def prepare(self, task: Task) -> Cooperative[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
@@ -252,15 +254,21 @@ class Engine:
             seq = self._acquire(task, self._place(task))
             return seq, use(seq)
 
-        return (yield from holding(take))
+        return (yield from self._work(take))
 
     def warm(self, chain: Chain) -> Cooperative[int]:
         """Idle: compute and store the blocks of a document before its cursor."""
-        return (yield from self.chains.warm(chain, self.pool))
+        warm = self.memory.relieved(lambda: self.chains.warm(chain, self.pool))
+        computed = yield from warm
+        self.memory.balance()
+        return computed
 
     def warm_far(self, chain: Chain) -> Cooperative[int]:
         """Idle: compute and store blocks elsewhere in a document."""
-        return (yield from self.chains.warm_far(chain))
+        warm = self.memory.relieved(lambda: self.chains.warm_far(chain))
+        computed = yield from warm
+        self.memory.balance()
+        return computed
 
     def configure(self, kvcache: KvCacheConfig) -> None:
         """Take settings that need no new store."""
@@ -285,6 +293,14 @@ class Engine:
         self.chains.ms_per_token = self.speed.ms_for(IDLE_CHUNK) / IDLE_CHUNK
         decode_ms = (time.perf_counter() - filled.ended) * 1e3
         return Outcome(candidate, filled.reuse, prefill_ms, decode_ms)
+
+    def _work(
+        self, take: Callable[[], tuple[LiveSequence, Cooperative[T]]]
+    ) -> Cooperative[T]:
+        """Do work on a sequence, and keep the memory within its budget."""
+        result = yield from self.memory.relieved(lambda: holding(take))
+        self.memory.balance()
+        return result
 
     def _take(
         self, task: Task, use: Callable[[LiveSequence, ReusePlan], Cooperative[T]]

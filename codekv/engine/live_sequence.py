@@ -242,6 +242,18 @@ class SequencePool:
         self.version += 1
         return chosen
 
+    def kv(self) -> list[KVTensors]:
+        """The working tensors of all sequences."""
+        return [seq.kv for seq in self._sequences]
+
+    def drop_oldest(self) -> bool:
+        """Free the least recently used sequence; False if there is only one."""
+        if len(self._sequences) < 2:
+            return False
+        del self._sequences[0]
+        self.version += 1
+        return True
+
     def clear(self) -> None:
         """Free all sequences."""
         self._sequences.clear()

@@ -104,7 +104,7 @@ def _reuse_advice(history: History, settings: AdviceSettings) -> list[str]:
     evicted, budget = history.totals["evictions"], settings["kvcache.memory_mb"]
     if evicted > history.totals["requests"]:
         reason = max(history.eviction_reasons, key=history.eviction_reasons.__getitem__)
-        remedy = EVICTIONS.get(reason, EVICTIONS["memory"])
+        remedy = EVICTIONS.get(reason, EVICTIONS["guard"])
         found.append(f"{evicted} blocks went, most for {reason}: {remedy}.")
     is_tiny = budget is not None and budget < SMALL_BUDGET_MB
     if is_tiny and not any("kvcache.memory_mb" in sentence for sentence in found):
@@ -132,7 +132,7 @@ def _reuse_advice(history: History, settings: AdviceSettings) -> list[str]:
 
 
 EVICTIONS = {
-    "memory": "raise kvcache.memory_mb",
+    "guard": "raise kvcache.memory_mb",
     "disk": "raise kvcache.disk_mb",
     "purge": "raise kvcache.purge_strategy.keep_ratio",
     "topic": "set kvcache.reset_on_topic_switch false",

@@ -15,6 +15,9 @@ DEFAULT_WINDOW = 256
 
 _COUNTERS = frozenset({"cancelled", "shown", "accepted", "partially_accepted"})
 
+_GUARD = frozenset({"guarded", "gave_way", "live_dropped", "out_of_memory"})
+"""What the memory guard did; see `codekv.cache.events.Event`."""
+
 
 class Monitor:
     """Keeps the last `window` measurements of each kind; safe from any thread.
@@ -41,7 +44,9 @@ class Monitor:
         - `exact`, `restored`, `moved`, `computed`: context tokens by grade;
         - `reuse_stop`: why reuse ended, `""` if it did not;
         - `load_ms` per batch of restored blocks, `disk_loads` blocks from disk;
-        - `memory_mb` held by the cache;
+        - `memory_mb` held by stored blocks and live sequences, `live_mb` by the latter;
+        - `guarded`, `gave_way`, `live_dropped`, `out_of_memory`: how often the memory
+          guard acted, and upon what;
         - `evicted` blocks with `eviction` as the reason;
         - `cancelled`, `shown`, `accepted`, `partially_accepted`: how many;
         - `longest_run`: most equal tokens in a row in a prompt.
@@ -92,7 +97,7 @@ class Monitor:
                 history.add_latency(kind, value)
                 history.totals["requests"] += 1
                 history.outcomes.append("answered")
-            elif name in _COUNTERS:
+            elif name in _COUNTERS or name in _GUARD:
                 history.totals[name] += int(value)
                 if name == "cancelled" and value:
                     history.outcomes.append("cancelled")
@@ -106,7 +111,7 @@ _TAKEN = frozenset({*GRADES, "reuse_stop", "evicted", "eviction"})
 def _numbers(history: History) -> dict[str, float]:
     numbers: dict[str, float] = {
         name: history.totals[name]
-        for name in ("requests", *sorted(_COUNTERS), "evictions")
+        for name in ("requests", *sorted(_COUNTERS | _GUARD), "evictions")
     }
     for grade, count in history.grade_totals().items():
         numbers[f"tokens_{grade}"] = count
@@ -121,8 +126,9 @@ def _numbers(history: History) -> dict[str, float]:
             put(numbers, f"latency_ms_{name}.{kind}", percentile(held, share))
         for series, held in history.values.items():
             put(numbers, f"{series}_{name}", percentile(held, share))
-    memory = history.series("memory_mb")
-    put(numbers, "memory_mb", memory[-1] if memory else None)
+    for held_by in ("memory_mb", "live_mb"):
+        size = history.series(held_by)
+        put(numbers, held_by, size[-1] if size else None)
     for reason, count in history.eviction_reasons.items():
         numbers[f"evictions.{reason}"] = count
     for reason, count in history.stop_reasons.items():

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from codekv.cache.events import Counters, Event
 from codekv.cache.key import BlockRef, block_ref
-from codekv.cache.manager import NewBlock
 from codekv.cache.policy import policy
-from codekv.errors import BlockFormatError, UsageError
+from codekv.errors import UsageError
 from codekv.storage.disk import DiskTier
-from codekv.storage.encoded import EncodedBlock, Shapes, is_finite, shapes_of
+from codekv.storage.encoded import Shapes, is_finite
 from codekv.storage.eviction_settings import Housekeeper, Upkeep
 from codekv.storage.ram import RamTier
-from codekv.storage.stats import LoadTimes, StoreStats
+from codekv.storage.reader import Reader, new_block
+from codekv.storage.stats import StoreStats
 from codekv.storage.values import BlockMetadata, Hit, StoreBudget, best_hit
 from codekv.storage.writer import Writer
 
@@ -79,7 +79,6 @@ class BlockStore:
         self.counters = Counters()
         self._codec = codec
         self._clock = clock
-        self._shapes = kv_shapes
         self._lock = threading.RLock()
         upkeep = upkeep or Upkeep()
         self._ram = RamTier(budget.ram_bytes, policy(upkeep.eviction), self.counters)
@@ -92,7 +91,14 @@ class BlockStore:
             )
             self._disk.refresh(clock())
             self._writer = Writer(self._ram, self._disk, codec.name, self._lock)
-        self._load_times = LoadTimes()
+        self._reader = Reader(
+            self._ram, self._disk, codec, kv_shapes, self._lock, clock
+        )
+
+    @property
+    def budget_bytes(self) -> int:
+        """Limit of blocks in memory and live sequences together."""
+        return self._ram.manager.budget_bytes
 
     def ref(self, parent: ChainKey | None, tokens: Iterable[int]) -> BlockRef:
         """Name a block of this store."""
@@ -131,7 +137,8 @@ class BlockStore:
         with self._lock:
             ram = self._ram.manager
             per_token = ram.num_bytes / ram.num_tokens if len(ram) else 0.0
-            return num_tokens * per_token < ONE_DOCUMENT * ram.budget_bytes
+            room = ram.budget_bytes - ram.reserved_bytes
+            return num_tokens * per_token < ONE_DOCUMENT * room
 
     def load(self, hit: Hit) -> Planes | None:
         """Decode a block: new canonical float32 tensors per layer.
@@ -142,25 +149,7 @@ class BlockStore:
             None if the block is gone or turned out to be broken; a broken one is
             dropped from both tiers and counted.
         """
-        started = time.perf_counter()
-        now = self._clock()
-        with self._lock:
-            encoded = self._ram.get(hit.source)
-            self._ram.manager.touch(hit.source, now)
-        event = Event.LOADED_RAM
-        if encoded is None:
-            encoded = self._fetch(hit, now)
-            event = Event.LOADED_DISK
-        if encoded is None:
-            return None
-        planes = self._decode(encoded, hit.ref.num_tokens)
-        if planes is None:
-            self._drop_broken(hit.source)
-            return None
-        self.counters.note(event)
-        with self._lock:
-            self._load_times.note(time.perf_counter() - started)
-        return planes
+        return self._reader.load(hit)
 
     def put(self, ref: BlockRef, planes: Planes, facts: BlockMetadata) -> bool:
         """Store a block; it is encoded here, once, and not at all if it is known.
@@ -178,7 +167,7 @@ class BlockStore:
             UsageError: The planes do not have the reference's number of tokens or
                 the model's shapes.
         """
-        if not self._has_shape(planes, ref.num_tokens):
+        if not self._reader.has_shape(planes, ref.num_tokens):
             raise UsageError(f"planes of another shape than block {ref.chain.hex()}")
         with self._lock:
             known = self._ram.manager.get(ref.chain)
@@ -190,7 +179,8 @@ class BlockStore:
         if is_finite(planes):
             encoded = self._codec.encode(planes, facts.classes)
             with self._lock:
-                is_kept = self._keep(ref, encoded, facts.cost_s, facts.volatile)
+                new = new_block(ref, encoded, facts.cost_s, facts.volatile)
+                is_kept = self._ram.keep(new, encoded, self._clock())
                 if is_kept:
                     self._note_persistence(ref, facts.persist)
         self.counters.note(Event.STORED if is_kept else Event.REFUSED)
@@ -214,7 +204,8 @@ class BlockStore:
         """Keep these blocks in memory for `owner`, instead of what it held before.
 
         An owner is a document or a request. Blocks may have several owners; nothing
-        evicts or purges a block that has one.
+        evicts or purges a block that has one, except that the memory guard takes the
+        blocks of the least recently used owners if nothing else is left.
 
         Returns:
             How many of the blocks are in memory.
@@ -223,10 +214,25 @@ class BlockStore:
             chains = [ref.chain for ref in refs]
             return self._ram.manager.hold(owner, chains, self._clock())
 
+    def reserve(self, num_bytes: int) -> int:
+        """Say how much of the memory budget live sequences use.
+
+        Returns:
+            How many blocks the memory guard dropped because of it.
+        """
+        with self._lock:
+            self._ram.manager.reserved_bytes = num_bytes
+            return self._ram.relieve(self._clock())
+
     def fork(self, owner: str, new_owner: str) -> None:
         """Let `new_owner` hold what `owner` holds, until either changes."""
         with self._lock:
             self._ram.manager.fork(owner, new_owner)
+
+    def owners(self) -> list[str]:
+        """Who holds blocks, the least recently used first."""
+        with self._lock:
+            return self._ram.manager.owners
 
     def release(self, owner: str) -> None:
         """Let an owner hold nothing; unknown owners are ignored."""
@@ -304,24 +310,17 @@ class BlockStore:
                 ram_tokens=ram.num_tokens,
                 ram_bytes=ram.num_bytes,
                 ram_held_bytes=ram.num_held_bytes,
+                live_bytes=ram.reserved_bytes,
                 ram_budget_bytes=ram.budget_bytes,
                 disk_blocks=disk.num_blocks if disk is not None else 0,
                 disk_tokens=disk.num_tokens if disk is not None else 0,
                 disk_bytes=disk.num_bytes if disk is not None else 0,
                 disk_budget_bytes=disk.budget_bytes if disk is not None else 0,
                 waiting_blocks=self._writer.num_waiting if self._writer else 0,
-                load_ms_mean=self._load_times.mean_ms,
-                load_ms_max=self._load_times.max_ms,
+                load_ms_mean=self._reader.times.mean_ms,
+                load_ms_max=self._reader.times.max_ms,
                 counters=self.counters.as_dict(),
             )
-
-    def verify(self) -> tuple[int, int]:
-        """Read every file of this store's model.
-
-        Returns:
-            How many are sound, and how many were dropped.
-        """
-        return self._disk.verify() if self._disk else (0, 0)
 
     def check(self) -> None:
         """Verify every structure.
@@ -333,58 +332,6 @@ class BlockStore:
             self._ram.check()
         if self._disk:
             self._disk.check()
-
-    def _fetch(self, hit: Hit, now: float) -> EncodedBlock | None:
-        """Bring a block from disk to memory."""
-        if self._disk is None:
-            return None
-        ref = hit.ref
-        file = self._disk.read(hit.source, ref.tokens, now)
-        if file is None:
-            return None
-        encoded = EncodedBlock.from_views(file.body, file.planes)
-        source = BlockRef(hit.source, ref.content, file.parent, ref.tokens)
-        with self._lock:
-            self._keep(source, encoded, file.cost_s)
-        return encoded
-
-    def _keep(
-        self,
-        ref: BlockRef,
-        encoded: EncodedBlock,
-        cost_s: float,
-        is_volatile: bool = False,
-    ) -> bool:
-        new = NewBlock(
-            chain=ref.chain,
-            content=ref.content,
-            parent=ref.parent,
-            tokens=ref.tokens,
-            num_tokens=ref.num_tokens,
-            num_bytes=encoded.num_bytes,
-            cost_s=cost_s,
-            is_volatile=is_volatile,
-        )
-        return self._ram.keep(new, encoded, self._clock())
-
-    def _decode(self, encoded: EncodedBlock, num_tokens: int) -> Planes | None:
-        try:
-            planes = self._codec.decode(encoded)
-        except BlockFormatError:
-            return None
-        return planes if self._has_shape(planes, num_tokens) else None
-
-    def _has_shape(self, planes: Planes, num_tokens: int) -> bool:
-        shapes, lengths = shapes_of(planes)
-        return lengths == {num_tokens} and self._shapes in (None, shapes)
-
-    def _drop_broken(self, chain: ChainKey) -> None:
-        with self._lock:
-            self._ram.discard(chain)
-        if self._disk and self._disk.get(chain):
-            self._disk.drop(chain, Event.CORRUPT)
-        else:
-            self.counters.note(Event.CORRUPT)
 
     def _note_persistence(self, ref: BlockRef, persist: bool) -> None:
         if self._writer is not None:

@@ -172,17 +172,6 @@ class DiskTier:
         with contextlib.suppress(OSError):
             self._trim_others()
 
-    def verify(self) -> tuple[int, int]:
-        """Read every file.
-
-        Returns:
-            How many are sound, and how many were dropped.
-        """
-        with self._lock:
-            chains = [block.chain for block in self._manager.blocks()]
-        num_good = sum(self._read(chain) is not None for chain in chains)
-        return num_good, len(chains) - num_good
-
     def clear(self) -> None:
         """Remove every file that is indexed."""
         with self._lock:

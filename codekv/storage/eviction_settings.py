@@ -5,6 +5,7 @@ Not thread-safe; the store locks.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from codekv.storage.ram import RamTier
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class Upkeep:
     """Which policies keep the memory clean; see docs/settings.md.
@@ -30,7 +34,9 @@ class Upkeep:
         eviction: Order in which blocks leave when there is no room.
         purge_interval: Requests between purges; 0 for never.
         purge_by: Order in which blocks leave in a purge.
-        keep_ratio: Share of the memory budget that may stay after a purge.
+        keep_ratio: Share of the memory budget that may stay after a purge, live
+            sequences included. From the memory guard's threshold on nothing is left
+            to purge.
         reset_on_topic_switch: Whether a new topic drops the volatile blocks.
     """
 
@@ -44,6 +50,14 @@ class Upkeep:
     def from_config(cls, kvcache: KvCacheConfig) -> Upkeep:
         """Take the options that concern the store."""
         purge = kvcache.purge_strategy
+        threshold = MemoryGuard().threshold
+        if purge.interval and purge.keep_ratio >= threshold:
+            log.warning(
+                "kvcache.purge_strategy.keep_ratio is %g: nothing will be purged, for "
+                "the memory guard acts from %g on",
+                purge.keep_ratio,
+                threshold,
+            )
         return cls(
             purge_interval=purge.interval,
             purge_by=purge.importance,
@@ -73,6 +87,7 @@ class Housekeeper:
         """Drop the least important blocks; returns how many went."""
         manager = self._ram.manager
         target = purge_target(manager.budget_bytes, self._upkeep.keep_ratio)
+        target = max(target - manager.reserved_bytes, 0)
         gone = manager.shrink(target, now, self._purge_order)
         return self._ram.drop(gone, Event.PURGED)
 

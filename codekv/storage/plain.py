@@ -33,22 +33,18 @@ _ROUNDER = 1.5 * 2.0**23  # float32 has no fractions from here on
 _TINY = 1e-30  # a row of nothing larger is coded as zeros
 
 
-def plain_codec(name: str) -> PlainCodec:
-    """Make a codec by its name.
-
-    Raises:
-        UsageError: No plain codec has that name.
-    """
-    if name not in _DTYPES:
-        known = ", ".join(PLAIN_NAMES)
-        raise UsageError(f"no plain codec is called {name!r}; known: {known}")
-    return PlainCodec(name)
-
-
 class PlainCodec:
     """Codes every element alike, whatever its class."""
 
     def __init__(self, name: str) -> None:
+        """Make a codec by its name.
+
+        Raises:
+            UsageError: No plain codec has that name.
+        """
+        if name not in _DTYPES:
+            known = ", ".join(PLAIN_NAMES)
+            raise UsageError(f"no plain codec is called {name!r}; known: {known}")
         self.name = name
         self.fingerprint = f"plain-{name}-1"
         self._dtype = _DTYPES[name]

@@ -5,13 +5,14 @@ Not thread-safe; the store locks.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from codekv.cache.events import Counters, Event
 from codekv.cache.manager import CacheManager, NewBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codekv.cache.block import Block
     from codekv.cache.policy import Policy
@@ -24,7 +25,7 @@ class RamTier:
 
     def __init__(self, budget_bytes: int, policy: Policy, counters: Counters) -> None:
         self.manager = CacheManager(budget_bytes, policy)
-        self._counters = counters
+        self.counters = counters
         self._encoded: dict[ChainKey, EncodedBlock] = {}
 
     def get(self, chain: ChainKey) -> EncodedBlock | None:
@@ -37,11 +38,18 @@ class RamTier:
         Returns:
             Whether the block is here now, this one or an equal older one.
         """
-        result = self.manager.insert(new, now)
+        with self._counting_guard():
+            result = self.manager.insert(new, now)
         self.drop(result.evicted, Event.EVICTED_RAM)
         if result.is_new:
             self._encoded[new.chain] = encoded
         return result.block is not None
+
+    def relieve(self, now: float) -> int:
+        """Let the memory guard act if it must; returns how many blocks went."""
+        with self._counting_guard():
+            gone = self.manager.relieve(now)
+        return self.drop(gone, Event.EVICTED_RAM)
 
     def drop(self, removed: Iterable[Block], event: Event) -> int:
         """Free the bytes of records that the manager gave up.
@@ -53,7 +61,7 @@ class RamTier:
         for block in removed:
             del self._encoded[block.chain]
             num_dropped += 1
-        self._counters.note(event, num_dropped)
+        self.counters.note(event, num_dropped)
         return num_dropped
 
     def discard(self, chain: ChainKey) -> None:
@@ -65,6 +73,15 @@ class RamTier:
         """Remove everything."""
         self.manager.clear()
         self._encoded.clear()
+
+    @contextmanager
+    def _counting_guard(self) -> Iterator[None]:
+        """Count what the memory guard does inside."""
+        manager = self.manager
+        guarded, gave_way = manager.num_guarded, manager.num_gave_way
+        yield
+        self.counters.note(Event.GUARDED, manager.num_guarded - guarded)
+        self.counters.note(Event.GAVE_WAY, manager.num_gave_way - gave_way)
 
     def check(self) -> None:
         """Verify that records and bytes agree.

@@ -31,6 +31,7 @@ class StoreStats:
 
     Attributes:
         ram_held_bytes: Of `ram_bytes`, what some document or request holds.
+        live_bytes: Working tensors of live sequences, which share the budget.
         waiting_blocks: Blocks to be written at the next flush.
         counters: See `codekv.cache.events.Event`.
     """
@@ -39,6 +40,7 @@ class StoreStats:
     ram_tokens: int
     ram_bytes: int
     ram_held_bytes: int
+    live_bytes: int
     ram_budget_bytes: int
     disk_blocks: int
     disk_tokens: int

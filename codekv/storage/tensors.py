@@ -61,7 +61,8 @@ class KVTensors:
         for tensors in (self.keys, self.values):
             for layer, old in enumerate(tensors):
                 new = old.new_zeros(old.shape[0], capacity, old.shape[2])
-                new[:, : self.capacity] = old
+                # An earlier attempt may have run out of memory after this layer.
+                new[:, : self.capacity] = old[:, : self.capacity]
                 tensors[layer] = new
         self.capacity = capacity
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from codekv.storage.blockstore import BlockMetadata, BlockStore, StoreBudget, Upkeep
-from codekv.storage.plain import plain_codec
+from codekv.storage.plain import PlainCodec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,7 +87,7 @@ def make_store(
     return BlockStore(
         fingerprint=fingerprint,
         budget=StoreBudget(ram_tokens * BYTES_PER_TOKEN, disk_bytes, folder),
-        codec=plain_codec("fp32"),
+        codec=PlainCodec("fp32"),
         upkeep=upkeep,
         kv_shapes=SHAPES,
         clock=clock or FakeClock(),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codekv.completion.document import CodeDocuments
+from codekv.completion.load import store_for
 from codekv.completion.pipeline import Pipeline
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
-from codekv.storage.plain import plain_codec
+from codekv.storage.plain import PlainCodec
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 
@@ -29,13 +30,15 @@ class Letters(ByteTokenizer):
         return self.allowed(need)
 
 
-def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
-    """Put a pipeline together, with a block store in memory."""
+def tiny_pipeline(
+    config: Config, precision: str = "fp32", store: BlockStore | None = None
+) -> Pipeline:
+    """Put a pipeline together, with a block store in memory unless one is given."""
     runtime, tokenizer = TinyRuntime(), Letters()
-    store = BlockStore(
+    store = store or BlockStore(
         fingerprint="tiny",
         budget=StoreBudget(64 << 20),
-        codec=plain_codec(precision),
+        codec=PlainCodec(precision),
         kv_shapes=runtime.spec.kv_shapes,
     )
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
@@ -43,6 +46,15 @@ def tiny_pipeline(config: Config, precision: str = "fp32") -> Pipeline:
     engine.speed = Speed(0.001, 0.001)
     documents = CodeDocuments(tokenizer, Parser(), config.kvcache.chunk_size)
     return Pipeline(engine, tokenizer, documents, config)
+
+
+def load_tiny_as_configured(
+    config: Config, _workspace: Path | None = None
+) -> Cooperative[tuple[Pipeline, str | None]]:
+    """The same with the block store that the configuration asks for, disk included."""
+    yield
+    store = store_for(TinyRuntime().spec, config)
+    return tiny_pipeline(config, store=store), None
 
 
 def load_tiny(

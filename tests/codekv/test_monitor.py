@@ -99,7 +99,7 @@ def test_a_deliberately_bad_configuration_is_named():
     assert {"kvcache.memory_mb", "kvcache.chunk_size", "kvcache.reuse"} <= named
 
 
-@pytest.mark.parametrize("eviction", ["purge", "disk", "memory", "topic"])
+@pytest.mark.parametrize("eviction", ["purge", "disk", "guard", "topic"])
 def test_a_tiny_budget_is_named_once_whatever_else_went(eviction):
     monitor = Monitor(settings=settings(kvcache__memory_mb=16))
     type_along(monitor, computed=900, evicted=5, eviction=eviction)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from codekv.cooperative import Cooperative
     from codekv.model.runtime.interface import Logits, Runtime
     from codekv.storage.blockstore import BlockStore
+    from codekv.storage.tensors import KVTensors
 
 IDLE_CHUNK = 64
 LONG_IDLE_CHUNK = 256
@@ -115,6 +116,21 @@ class Chains:
         """Free a document's chain; its stored blocks stay."""
         self._sequences.pop(topic, None)
         self._store.release(topic)
+
+    def kv(self) -> list[KVTensors]:
+        """The working tensors of all chains."""
+        scratch = [self._scratch] if self._scratch is not None else []
+        return [seq.kv for seq in (*self._sequences.values(), *scratch)]
+
+    def drop_oldest(self) -> bool:
+        """Free the least recently used chain; False if there is none."""
+        if self._scratch is not None:
+            self._scratch = None
+            return True
+        if not self._sequences:
+            return False
+        self._sequences.popitem(last=False)
+        return True
 
     def clear(self) -> None:
         """Free all chains."""

@@ -213,3 +213,34 @@ def test_budget_is_never_exceeded(threshold):
     insert_all(manager, refs_of(50))
 
     assert manager.num_bytes <= 100
+
+
+def test_owners_give_way_the_least_recently_used_first():
+    manager, refs = manager_of(), refs_of(12)
+    insert_all(manager, refs[:8])
+    for number in range(4):
+        pair = refs[2 * number : 2 * number + 2]
+        manager.hold(f"{number}.py", [ref.chain for ref in pair], 0.0)
+    manager.hold("0.py", [ref.chain for ref in refs[:2]], 1.0)
+
+    result = manager.insert(new(refs[8]), 9.0)
+
+    assert result.block is not None
+    assert manager.owners == ["2.py", "3.py", "0.py"]
+    assert present(manager, refs) == [0, 1, 4, 5, 6, 7, 8]
+    assert (manager.num_guarded, manager.num_gave_way) == (1, 1)
+    manager.check()
+
+
+def test_what_is_reserved_counts_against_the_budget():
+    manager, refs = manager_of(), refs_of(9)
+    insert_all(manager, refs[:4])
+    manager.reserved_bytes = 50
+
+    gone = manager.relieve(5.0)
+
+    assert len(gone) == 2
+    assert manager.insert(new(refs[5]), 6.0).block is not None
+    assert manager.num_bytes + manager.reserved_bytes <= 80
+    manager.reserved_bytes = 100
+    assert manager.insert(new(refs[6]), 7.0).block is None

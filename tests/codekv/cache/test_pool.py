@@ -64,7 +64,7 @@ def test_fork_shares_blocks_and_a_change_is_the_changers_own():
     document = BlockTable(pool, [one.id, two.id])
 
     request = document.fork()
-    request.replace(1, three.id)
+    request.assign([one.id, three.id])
 
     assert document.ids == (one.id, two.id)
     assert request.ids == (one.id, three.id)

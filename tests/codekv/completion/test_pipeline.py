@@ -13,7 +13,7 @@ from codekv.cooperative import finish
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
-from codekv.storage.plain import plain_codec
+from codekv.storage.plain import PlainCodec
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
@@ -53,7 +53,7 @@ def make(**settings_) -> Pipeline:
     runtime, tokenizer = TinyRuntime(), ByteTokenizer()
     # Half a line of random bytes is no text; an alphabet that types makes it one.
     store = BlockStore(
-        fingerprint="t", budget=StoreBudget(64 << 20), codec=plain_codec("fp32")
+        fingerprint="t", budget=StoreBudget(64 << 20), codec=PlainCodec("fp32")
     )
     vocab = Letters()
     engine = Engine(runtime, vocab, tokenizer.token_bytes, store, config.kvcache)

@@ -22,6 +22,7 @@ class Stats:
     counters: dict[str, int]
     load_ms_mean: float = 0.0
     ram_bytes: int = 2**20
+    live_bytes: int = 0
 
 
 @dataclass
@@ -60,7 +61,7 @@ def test_loads_and_evictions_are_told_per_answer(reporter):
     for _ in range(3):
         reporter.completed(ANSWER, store)
     numbers = reporter.metrics()
-    assert numbers["evictions.memory"] == 1
+    assert numbers["evictions.guard"] == 1
     assert numbers["evictions.purge"] == 5
     assert numbers["load_ms_p95"] == pytest.approx(6.0)
     assert numbers["load_ms_p50"] == pytest.approx(6.0)

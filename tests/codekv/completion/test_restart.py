@@ -8,7 +8,7 @@ from codekv.cooperative import finish
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
-from codekv.storage.plain import plain_codec
+from codekv.storage.plain import PlainCodec
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
@@ -26,7 +26,7 @@ def started(folder: Path) -> Pipeline:
     store = BlockStore(
         fingerprint="t",
         budget=StoreBudget(64 << 20, 64 << 20, folder),
-        codec=plain_codec("fp32"),
+        codec=PlainCodec("fp32"),
         kv_shapes=runtime.spec.kv_shapes,
     )
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)

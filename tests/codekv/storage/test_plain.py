@@ -3,7 +3,7 @@ import torch
 
 from codekv.errors import BlockFormatError, UsageError
 from codekv.storage.encoded import EncodedBlock, Planes
-from codekv.storage.plain import PLAIN_NAMES, plain_codec
+from codekv.storage.plain import PLAIN_NAMES, PlainCodec
 from codekv.testing.blocks import is_same, make_planes
 
 
@@ -16,7 +16,7 @@ def worst_error(planes: Planes, others: Planes) -> float:
 
 
 def roundtrip(name: str, planes: Planes) -> Planes:
-    codec = plain_codec(name)
+    codec = PlainCodec(name)
     return codec.decode(codec.encode(planes, bytes(planes[0][0].shape[1])))
 
 
@@ -70,7 +70,7 @@ def test_fp16_clamps_what_does_not_fit():
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
 def test_neither_input_nor_stored_bytes_are_shared_with_the_result(name):
-    codec = plain_codec(name)
+    codec = PlainCodec(name)
     planes = make_planes(4, 1)
     encoded = codec.encode(planes, bytes(4))
     before = [plane.clone() for plane in encoded.planes]
@@ -95,7 +95,7 @@ def test_views_that_are_not_contiguous_are_coded_right(name):
 def test_bytes_per_token_are_as_expected():
     planes = make_planes(10, 1)
     sizes = {
-        name: plain_codec(name).encode(planes, bytes(10)).num_bytes / 10
+        name: PlainCodec(name).encode(planes, bytes(10)).num_bytes / 10
         for name in PLAIN_NAMES
     }
 
@@ -105,11 +105,11 @@ def test_bytes_per_token_are_as_expected():
 
 def test_unknown_codec_lists_the_known():
     with pytest.raises(UsageError, match="fp32, fp16, int8"):
-        plain_codec("int4")
+        PlainCodec("int4")
 
 
 def test_every_codec_has_its_own_fingerprint():
-    assert len({plain_codec(name).fingerprint for name in PLAIN_NAMES}) == 3
+    assert len({PlainCodec(name).fingerprint for name in PLAIN_NAMES}) == 3
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_every_codec_has_its_own_fingerprint():
     ],
 )
 def test_header_that_does_not_fit_is_refused(header):
-    codec = plain_codec("int8")
+    codec = PlainCodec("int8")
     planes = [(torch.ones(1, 3, 4), torch.ones(1, 3, 4))]
     encoded = codec.encode(planes, bytes(3))
 

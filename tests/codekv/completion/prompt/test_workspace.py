@@ -14,7 +14,7 @@ from codekv.cooperative import finish
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
 from codekv.storage.blockstore import BlockStore, StoreBudget
-from codekv.storage.plain import plain_codec
+from codekv.storage.plain import PlainCodec
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
@@ -222,7 +222,7 @@ def told(folder):
     config, problems = apply(Config(), settings, "test")
     assert not problems
     runtime, tokenizer = TinyRuntime(), ByteTokenizer()
-    budget, codec = StoreBudget(64 << 20), plain_codec("fp32")
+    budget, codec = StoreBudget(64 << 20), PlainCodec("fp32")
     store = BlockStore(fingerprint="t", budget=budget, codec=codec)
     engine = Engine(runtime, tokenizer, tokenizer.token_bytes, store, config.kvcache)
     engine.speed = Speed(0.001, 0.001)
