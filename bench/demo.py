@@ -22,14 +22,15 @@ from bench.targets.client import LspClient
 from bench.traces.corpus import SAMPLES
 from bench.traces.trace import rhythm
 from codekv.errors import CodekvError
+from codekv.processes import module_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-SAMPLE = SAMPLES / "depot" / "parcels.py"
+SAMPLE = SAMPLES / "httpx" / "auth.py"
 LOADING_S = 300.0
 READING_S = 4.0
-SERVER = (sys.executable, "-m", "codekv", "serve")
+SERVER = module_command("codekv", "serve")
 
 SOURCES = {"typed_through": "as shown before"}
 """Where an answer came from that took no tokens, in words."""
@@ -38,9 +39,9 @@ EVERY_KEYSTROKE = {"completion": {"typed_through": False, "speculate": False}}
 """Lets the model answer after every keystroke, so that each one's cost shows."""
 
 LINES = (
-    '        postcode = row["postcode"].strip().zfill(5)',
-    "        parcel = self.get(parcel_id).with_event(event)",
-    '            raise DepotError(f"weight {weight_g} g is not positive")',
+    "            header_dict[key] = unquote(value)",
+    '            nonce = header_dict["nonce"].encode()',
+    "            raise ProtocolError(message, request=request) from exc",
 )
 """Lines of the sample that are deleted and typed again where they exist."""
 

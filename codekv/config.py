@@ -1,26 +1,22 @@
 """Every option, its default and its limits; validated once, at the edge.
 
 Sources, later ones win: defaults, the user's `codekv.toml` (or `.yaml`), the
-project's `codekv.toml` (or `.yaml`), what the editor sends. Unknown keys and bad
-values are reported as `Problem`s and the default is kept, so that one typing
-mistake never switches completion off.
+project's `codekv.toml` (or `.yaml`), what the editor sends; `codekv.config_files`
+reads the files. Unknown keys and bad values are reported as `Problem`s and the default
+is kept, so that one typing mistake never switches completion off.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import platformdirs
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from codekv.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +121,12 @@ class ServerConfig(_Section):
     tcp_token: str | None = None
 
 
+class TrustConfig(_Section):
+    """What the user allows others; read from the user's own file only."""
+
+    projects: tuple[str, ...] = ()
+
+
 class Config(_Section):
     """All options; immutable. `Config()` is the default configuration."""
 
@@ -133,6 +135,7 @@ class Config(_Section):
     completion: CompletionConfig = CompletionConfig()
     privacy: PrivacyConfig = PrivacyConfig()
     server: ServerConfig = ServerConfig()
+    trust: TrustConfig = TrustConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,41 +213,6 @@ def apply(base: Config, values: Any, source: str) -> tuple[Config, tuple[Problem
                 path = _key_path(merged, fault["loc"])
                 problems.append(_problem(source, path, fault))
                 _reset(merged, path, base)
-
-
-def load(workspace: Path | None = None) -> tuple[Config, tuple[Problem, ...]]:
-    """Read the user's and the workspace's files over the defaults."""
-    config = Config()
-    problems: tuple[Problem, ...] = ()
-    folders = [user_config_dir()] + ([workspace] if workspace else [])
-    for folder in folders:
-        for name in ("codekv.toml", "codekv.yaml", "codekv.yml"):
-            path = folder / name
-            if path.is_file():
-                try:
-                    values = read_file(path)
-                except ConfigError as error:
-                    problems += (Problem(str(path), "(file)", str(error)),)
-                    continue
-                config, more = apply(config, values, str(path))
-                problems += more
-    return config, problems
-
-
-def read_file(path: Path) -> Any:
-    """Read one TOML or YAML file.
-
-    Raises:
-        ConfigError: It cannot be read or parsed.
-    """
-    try:
-        text = path.read_text("utf-8")
-        if path.suffix == ".toml":
-            return tomllib.loads(text)
-        return yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
-        line = " ".join(str(error).split())
-        raise ConfigError(f"cannot be read ({line}); defaults are used") from error
 
 
 def _merge(base: dict[str, Any], values: dict[Any, Any]) -> dict[str, Any]:

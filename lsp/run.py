@@ -8,6 +8,8 @@ import itertools
 import logging
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codekv.config import Config
@@ -42,6 +44,7 @@ def run_stdio(load: Callable[[], ServiceFactory]) -> int:
     Returns:
         The exit code that the protocol asks for.
     """
+    leave_workspace()
     configure_logging(Config())
     source, target = private_streams()
     writer = PipeWriter(target)
@@ -77,12 +80,24 @@ def run_tcp(load: Callable[[], ServiceFactory], address: str, token: str | None)
             f"{host_name} can be reached from other machines; set server.tcp_token"
             " or listen on 127.0.0.1"
         )
+    leave_workspace()
     configure_logging(Config())
     try:
         asyncio.run(_serve_tcp(ServiceHolder(load), host_name, port, token))
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def leave_workspace() -> None:
+    """Make the user's home the working folder.
+
+    Editors start the server in the folder that is being edited. From here on, no
+    relative name can mean a file of that folder, and the folder can be moved, deleted
+    or unmounted while the server runs.
+    """
+    with suppress(OSError, RuntimeError):
+        os.chdir(Path.home())
 
 
 def parse_address(address: str) -> tuple[str, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from bench.targets.client import LspClient
 from codekv.completion.api import AnswerSource, Completion, Item, Timing, TokenCounts
 from codekv.config import cache_dir
 from codekv.errors import CodekvError
+from codekv.processes import module_command, safe_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bench.traces.trace import Ask, Open, TypedEdit
     from codekv.config import Config
 
-COMMAND = (sys.executable, "-m", "codekv", "serve")
+COMMAND = module_command("codekv", "serve")
 LOADING_S = 300.0
 
 
@@ -41,7 +41,7 @@ class LspTarget:
 
     async def start(self) -> None:
         """Start a server and wait for its model."""
-        environment = {"CODEKV_CACHE_DIR": str(cache_dir())}
+        environment = safe_environment(CODEKV_CACHE_DIR=str(cache_dir()))
         client = LspClient(self._command, self._root, environment, self._options)
         self._client = await client.__aenter__()
         await client.ready(LOADING_S)

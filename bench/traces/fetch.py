@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 import tomllib
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from codekv.config import cache_dir
 from codekv.errors import DownloadError
+from codekv.processes import module_command, safe_environment
 
 PINS = Path(__file__).parents[1] / "trace-sources.toml"
 TIMEOUT_S = 300
@@ -100,7 +100,8 @@ def _download(source: PinnedPackage, folder: Path) -> Path:
     flags = ["--no-binary", ":all:", "--no-deps", "--quiet", "--dest", str(folder)]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "download", *flags, wanted],
+            module_command("pip", "download", *flags, wanted),
+            env=safe_environment(),
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

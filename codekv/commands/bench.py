@@ -116,7 +116,8 @@ def _root(given: dict[str, Any]) -> Path:
 
 def _config(given: dict[str, Any], root: Path) -> Config:
     from codekv.commands.settings import with_settings
-    from codekv.config import apply, load
+    from codekv.config import apply
+    from codekv.config_files import load
 
     config, problems = load(root if root.is_dir() else root.parent)
     wanted: dict[str, Any] = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def complete(place: str, as_json: bool, items: int, settings: tuple[str, ...]) -> None:
     """Complete FILE at LINE and COLUMN (both from 1, columns in characters)."""
     from codekv.commands.settings import with_settings
-    from codekv.config import load
+    from codekv.config_files import load
 
     path, line, column = _parse(place)
     snapshot = read_snapshot(path)

@@ -13,7 +13,7 @@ import click
 import psutil
 from rich.table import Table
 
-from codekv import __version__, config
+from codekv import __version__, config, config_files
 from codekv.commands.console import out
 from codekv.errors import CodekvError
 from codekv.model.library import store
@@ -140,7 +140,7 @@ def _disk() -> Diagnosis:
 
 
 def _configuration(workspace: Path) -> Iterator[Diagnosis]:
-    _, problems = config.load(workspace)
+    _, problems = config_files.load(workspace)
     if not problems:
         yield Diagnosis("good", "config", "no problems")
     for problem in problems:
@@ -149,7 +149,7 @@ def _configuration(workspace: Path) -> Iterator[Diagnosis]:
 
 
 def _models(workspace: Path) -> Iterator[Diagnosis]:
-    settings, _ = config.load(workspace)
+    settings, _ = config_files.load(workspace)
     configured = settings.model.name
     entry = find_entry(configured)
     names = []

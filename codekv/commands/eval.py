@@ -271,7 +271,7 @@ def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
 
 def _config(given: dict[str, Any], more: dict[str, str]) -> Config:
     from codekv.commands.settings import with_settings
-    from codekv.config import load
+    from codekv.config_files import load
 
     config, _ = load(Path.cwd())
     values = _STILL | more

@@ -57,9 +57,8 @@ def kv() -> None:
 def report(**given: Any) -> None:
     """Measure divergence per preset, class and control, and calibrate `auto`.
 
-    Runs the model in float32 over files of pinned packages, which are fetched where
-    they are missing; the whole takes tens of minutes on two cores. The calibrated
-    table is kept beside the model.
+    Runs the model in float32 over shipped texts; the whole takes tens of minutes on
+    two cores. The calibrated table is kept beside the model.
     """
     from bench.lab.report import measure_part, merge, model_facts
 
@@ -85,7 +84,8 @@ def report(**given: Any) -> None:
 def _open(name: str | None, *, quick: bool) -> tuple[Laboratory, Path]:
     from bench.lab.corpus import samples
     from bench.lab.laboratory import Laboratory, Size
-    from codekv.config import ModelConfig, load
+    from codekv.config import ModelConfig
+    from codekv.config_files import load
     from codekv.model.library.resolve import resolve_model
     from codekv.model.runtime.loader import load_runtime
     from codekv.tokens.tokenizer import load_tokenizer

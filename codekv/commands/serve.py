@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from codekv import config
+from codekv import config_files
 from codekv.errors import UsageError
 from lsp.run import is_loopback, parse_address, run_stdio, run_tcp
 
 if TYPE_CHECKING:
+    from codekv.config import Config
     from lsp.host import ServiceFactory
 
 
@@ -34,7 +35,7 @@ def serve(address: str | None, http_address: str | None, stdio: bool) -> int:
         raise click.UsageError("--stdio, --tcp and --http exclude each other")
     if address is None and http_address is None:
         return run_stdio(load_service)
-    files, problems = config.load()
+    files, problems = config_files.load()
     for problem in problems:
         click.echo(f"codekv: {problem}", err=True)
     if address is not None:
@@ -43,7 +44,7 @@ def serve(address: str | None, http_address: str | None, stdio: bool) -> int:
     return _serve_http(files, http_address)
 
 
-def _serve_http(files: config.Config, address: str) -> int:
+def _serve_http(files: Config, address: str) -> int:
     from codekv.endpoint.run import run_http
 
     host, port = parse_address(address)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from codekv.processes import module_command, safe_environment
 from codekv.testing.wire import frame, read
 
 if TYPE_CHECKING:
@@ -210,14 +209,14 @@ def start_server(command: Sequence[str], env: Mapping[str, str]) -> RawClient:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **env},
+        env=safe_environment(**env),
     )
     return RawClient(process)
 
 
 def start_scripted(script: Path, home: Path) -> RawClient:
     """Start the real server over a scripted service, away from the user's files."""
-    command = [sys.executable, "-m", "codekv.testing", str(script)]
+    command = module_command("codekv.testing", str(script))
     return start_server(command, private_folders(home))
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from codekv.processes import module_command
 from codekv.testing.__main__ import main as serve
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "codekv.testing.forks", str(theirs.fileno())]
+        command = module_command("codekv.testing.forks", str(theirs.fileno()))
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
 

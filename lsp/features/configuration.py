@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.uris import to_fs_path
 
-from codekv import config
+from codekv import config_files
 from codekv.completion.privacy.exclusion import IGNORE_FILE
 from lsp.daemon_thread import aside
 from lsp.log import configure_logging
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lsp.server import Server
 
 PULL_SECONDS = 2.0
-_FILES = frozenset({"codekv.toml", "codekv.yaml", "codekv.yml", IGNORE_FILE})
+_FILES = frozenset({*config_files.CONFIG_NAMES, IGNORE_FILE})
 
 
 def register(server: Server) -> None:
@@ -107,7 +107,7 @@ async def reload_files(server: Server) -> None:
     """Read the configuration files again, off the loop."""
     settings = server.settings
     settings.files, settings.file_problems = await aside(
-        lambda: config.load(server.client.workspace)
+        lambda: config_files.load(server.client.workspace)
     )
 
 

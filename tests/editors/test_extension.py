@@ -7,11 +7,12 @@ import pytest
 from pydantic import BaseModel
 
 from codekv.config import Config
+from codekv.config_files import PROJECT_RULES, as_it_is
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
 LOCAL = {"command", "python", "installFrom"}
 # Objects, and secrets: these belong into codekv.toml.
-ONLY_IN_FILES = {"model.fim", "server.tcp_token"}
+ONLY_IN_FILES = {"model.fim", "server.tcp_token", "trust.projects"}
 
 
 def _options(model, path=""):
@@ -73,6 +74,18 @@ def test_every_setting_says_what_it_does(settings):
 
 def test_what_runs_programs_cannot_be_set_by_a_workspace(settings):
     assert all(settings[name]["scope"] == "machine" for name in LOCAL)
+
+
+def test_an_untrusted_workspace_sets_no_more_than_a_projects_file_may(
+    manifest, settings
+):
+    trust = manifest["capabilities"]["untrustedWorkspaces"]
+    restricted = {
+        name.removeprefix("codekv.") for name in trust["restrictedConfigurations"]
+    }
+    free = {name for name in settings if name.startswith("completion.")}
+    unlimited = {name for name, rule in PROJECT_RULES.items() if rule is as_it_is}
+    assert restricted == set(settings) - free - unlimited
 
 
 def test_every_command_is_registered(manifest):

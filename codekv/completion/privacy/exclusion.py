@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pathspec
 
 from codekv.completion.privacy.content import SecretFinder, is_generated
+from codekv.files import read_ignore_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,8 +94,9 @@ class Privacy:
         self._secrets = _spec(SECRET_NAMES)
         # The user's own patterns come last, so that `!name` lets a file in again.
         self._generated = _spec(GENERATED_NAMES)
+        lines = read_ignore_file(workspace / IGNORE_FILE) if workspace else ()
         built_in = (*GENERATED_NAMES, *SECRET_NAMES)
-        self._all = _spec((*_ignore_lines(workspace), *built_in, *config.exclude))
+        self._all = _spec((*lines, *built_in, *config.exclude))
         self._finder = SecretFinder()
         self._languages = {each.lower() for each in config.disabled_languages}
 
@@ -184,13 +186,3 @@ def _is_pattern(line: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _ignore_lines(workspace: Path | None) -> tuple[str, ...]:
-    if workspace is None:
-        return ()
-    try:
-        text = (workspace / IGNORE_FILE).read_text("utf-8", "replace")
-    except OSError:
-        return ()
-    return tuple(text.splitlines())

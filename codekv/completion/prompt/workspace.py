@@ -7,8 +7,10 @@ privacy rules or `.gitignore` keep out is never read. Belongs to the engine's th
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 import pathspec
 
 from codekv.completion.privacy.exclusion import Privacy, path_of
+from codekv.files import read_ignore_file, read_regular
 from codekv.structure.outline import Outline, imports, outlines
 from codekv.structure.parser import Parser
 from codekv.text.snapshot import Snapshot
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 MAX_FILES = 4000
 MAX_BYTES = 256 << 10
+# Reading this many names takes about 20 ms, looking at each of them a second or two.
+MAX_NAMES = 20_000
 SEEN_AT_ONCE = 64
 
 Stamp = tuple[int, int]
@@ -86,15 +91,17 @@ class WorkspaceIndex:
         """
         self._rules.clear()
         seen, count = set(), 0
-        for path, stamp in self._walk():
+        for found in self._walk():
+            if found is None:
+                yield
+                continue
+            path, stamp = found
             seen.add(path)
             known = self._files.get(path)
             # What the editor has open is newer than the disk.
             if known is None or known.stamp not in (None, stamp):
                 self._read(path, stamp)
                 count += 1
-                yield
-            if len(seen) % SEEN_AT_ONCE == 0:
                 yield
         for path in [p for p, f in self._files.items() if f.stamp and p not in seen]:
             self._drop(path)
@@ -155,24 +162,38 @@ class WorkspaceIndex:
         """A path as a reader knows it: from the workspace on."""
         return Path(path).relative_to(self._root).as_posix()
 
-    def _walk(self) -> Iterator[tuple[str, Stamp]]:
-        """Files that may be read, with what tells whether they changed."""
-        waiting, count = deque([self._root]), 0
+    def _walk(self) -> Iterator[tuple[str, Stamp] | None]:
+        """Files that may be read, with what tells whether they changed.
+
+        Links are left out: one may lead out of the workspace, and what it leads to
+        within the workspace is found by its own name. None comes now and then between
+        names that are of no use, so that a large folder holds nobody up.
+        """
+        waiting, count, num_looked_at = deque([self._root]), 0, 0
         while waiting:
             folder = waiting.popleft()
             try:
-                inner = sorted(folder.iterdir())
+                with os.scandir(folder) as entries:
+                    # The rest of a folder with more names than that is not worth it.
+                    inner = sorted(islice(entries, MAX_NAMES), key=lambda e: e.name)
             except OSError:
                 continue
-            for path in inner:
-                if path.is_dir() and not path.is_symlink():
-                    if not (path.name.startswith(".") or path.name in _SKIPPED):
-                        waiting.append(path)
-                elif self.is_kept(path.as_posix()):
-                    stamp = _stamp(path)
-                    if stamp is not None and count < MAX_FILES:
+            for entry in inner:
+                num_looked_at += 1
+                if num_looked_at % SEEN_AT_ONCE == 0:
+                    yield None
+                if count >= MAX_FILES or num_looked_at >= MAX_NAMES:
+                    return
+                if entry.is_dir(follow_symlinks=False):
+                    if not (entry.name.startswith(".") or entry.name in _SKIPPED):
+                        waiting.append(Path(entry.path))
+                elif not entry.is_symlink() and self.is_kept(
+                    Path(entry.path).as_posix()
+                ):
+                    stamp = _stamp(Path(entry.path))
+                    if stamp is not None:
                         count += 1
-                        yield path.as_posix(), stamp
+                        yield Path(entry.path).as_posix(), stamp
 
     def _is_ignored(self, file: Path) -> bool:
         """Whether a `.gitignore` on the way from the root names a file or a folder."""
@@ -191,7 +212,7 @@ class WorkspaceIndex:
 
     def _read(self, path: str, stamp: Stamp) -> None:
         try:
-            data = Path(path).read_bytes().replace(b"\r\n", b"\n")
+            data = read_regular(Path(path), MAX_BYTES).replace(b"\r\n", b"\n")
             data.decode()
         except (OSError, UnicodeDecodeError):
             self._drop(path)
@@ -221,10 +242,10 @@ class WorkspaceIndex:
 
 def _ignored(folder: Path) -> pathspec.GitIgnoreSpec:
     """The rules of a folder's own `.gitignore`."""
+    lines = read_ignore_file(folder / ".gitignore")
     try:
-        lines = (folder / ".gitignore").read_text("utf-8", "replace").splitlines()
         return pathspec.GitIgnoreSpec.from_lines(lines)
-    except (OSError, ValueError):
+    except ValueError:
         return pathspec.GitIgnoreSpec.from_lines([])
 
 

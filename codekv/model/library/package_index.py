@@ -9,7 +9,6 @@ import html
 import json
 import re
 import subprocess
-import sys
 import urllib.error
 import urllib.parse
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from codekv.errors import DownloadError
 from codekv.model.library.fetch import NETWORK_ERRORS, open_url
+from codekv.processes import module_command, safe_environment
 
 PYPI = "https://pypi.org/simple/"
 
@@ -35,9 +35,15 @@ class Indexes:
 
 def configured_indexes() -> Indexes:
     """What pip is set to use here; the public index where pip is not there."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
+    command = module_command("pip", "config", "list")
     try:
-        run = subprocess.run(command, capture_output=True, timeout=20, check=False)  # noqa: S603
+        run = subprocess.run(  # noqa: S603
+            command,
+            capture_output=True,
+            timeout=20,
+            check=False,
+            env=safe_environment(),
+        )
         listing = run.stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError):
         listing = ""

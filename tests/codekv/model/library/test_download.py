@@ -306,9 +306,7 @@ def test_pip_settings_are_honoured():
 
 
 def test_a_python_without_pip_uses_the_public_index(monkeypatch):
-    from codekv.model.library import package_index
-
-    monkeypatch.setattr(package_index.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr("sys.executable", "/nonexistent/python")
     assert configured_indexes() == Indexes((PYPI,))
 
 

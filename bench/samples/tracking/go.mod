@@ -1,3 +1,0 @@
-module depot.example/tracking
-
-go 1.24
