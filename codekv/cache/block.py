@@ -24,7 +24,8 @@ class Block:
         cost_s: Seconds it took, or would take, to compute the block again.
         used_at: When it was last stored, matched or loaded.
         importance: Smoothed share of attention it received; 0 when never measured.
-        is_volatile: Belongs to the present topic only.
+        is_volatile: Was computed ahead and in no prompt yet: nothing shows that it is
+            of use beyond the present topic.
         num_refs: Owners that hold it; a held block is never evicted.
     """
 

@@ -146,10 +146,11 @@ class CacheManager:
         return Insertion(block, is_new=True, evicted=tuple(evicted))
 
     def touch(self, chain: ChainKey, now: float) -> None:
-        """Mark a block as used; unknown keys are ignored."""
+        """Mark a block as used, for a prompt; unknown keys are ignored."""
         block = self._index.get(chain)
         if block is not None:
             block.used_at = now
+            block.is_volatile = False
 
     def note_attention(self, chain: ChainKey, share: float) -> None:
         """Blend a share of attention (0 to 1) into a block's importance."""

@@ -27,6 +27,7 @@ LINES = (
     ("moved", "tokens_moved", "{:.0f} tokens in the window"),
     ("block load p95", "load_ms_p95", "{:.2f} ms"),
     ("memory", "memory_mb", "{:.0f} MB"),
+    ("live sequences", "live_mb", "{:.0f} MB of it"),
     ("memory swing", "memory_swing", "{:.1%}"),
     ("evictions", "evictions", "{:.0f}"),
     ("cancelled", "cancelled", "{:.0f}"),
@@ -34,6 +35,14 @@ LINES = (
     ("accepted", "accepted", "{:.0f}"),
 )
 """What is shown: words, name in the metrics, format."""
+
+GUARD = (
+    ("acted", "guarded"),
+    ("documents gave way", "gave_way"),
+    ("sequences freed", "live_dropped"),
+    ("allocations failed", "out_of_memory"),
+)
+"""What the memory guard did: words, name in the metrics."""
 
 
 @click.command("top")
@@ -93,6 +102,17 @@ def _table(status: Mapping[str, Any]) -> Table:
     ]
     if reasons:
         table.add_row("why", ", ".join(reasons))
+    lengths = [
+        f"under {name.partition('.')[2]}: {count:.0f}"
+        for name, count in metrics.items()
+        if name.startswith("lengths.")
+    ]
+    if lengths:
+        table.add_row("lengths", ", ".join(lengths))
+    acts = [(words, metrics.get(name, 0)) for words, name in GUARD]
+    if any(count for _, count in acts):
+        told = ", ".join(f"{words} {count:.0f}" for words, count in acts if count)
+        table.add_row("memory guard", told)
     for sentence in status.get("advice") or ():
         table.add_row("advice", f"[yellow]{sentence}[/]")
     return table

@@ -34,6 +34,16 @@ class CodeDocument:
     encoding: Encoding
     cuts: tuple[int, ...]
 
+    def function_at(self, byte: int) -> str:
+        """The name of the function or class around a byte; empty for none."""
+        names = (
+            segment.name
+            for segment in self.segments
+            if segment.start_byte <= byte < max(segment.end_byte, byte + 1)
+            and byte <= segment.end_byte
+        )
+        return next((name for name in names if name), "")
+
 
 class CodeDocuments:
     """The newest version of each of a bounded number of documents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from codekv.model.runtime.interface import ModelSpec
     from codekv.storage.blockstore import BlockStore
     from codekv.storage.classtable import ClassTable
+
+
+log = logging.getLogger(__name__)
 
 
 def load_pipeline(
@@ -91,6 +95,11 @@ def store_for(
     from codekv.storage.eviction_settings import Upkeep
 
     kvcache = config.kvcache
+    if kvcache.disk and not kvcache.idle_work:
+        log.warning(
+            "kvcache.idle_work is false: blocks are stored in pauses only, so nothing "
+            "is stored and a restart is cold"
+        )
     budget = StoreBudget(
         kvcache.memory_mb << 20,
         kvcache.disk_mb << 20,

@@ -85,11 +85,11 @@ class Pipeline:
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
         prepared = self._affordable(request, document, plan)
-        store = self.engine.store
-        store.note_request()
-        store.set_topic(request.snapshot.uri, str(prepared.anchor_byte))
+        self.engine.store.note_request()
         if request.max_items > 1:
-            return (yield from self._several(request, prepared, submitted))
+            several = yield from self._several(request, prepared, submitted)
+            self._note_topic(request, document)
+            return several
         start = request.cursor_byte - len(prepared.prompt.need)
         snapshot = request.snapshot
         with self._drafts.recording(snapshot.uri, snapshot.data, start) as progress:
@@ -98,6 +98,7 @@ class Pipeline:
             offer = self._offer(request, prepared)
             outcome = yield from self._rivals.best(offer, task, submitted)
             progress(outcome.candidate.tokens)
+        self._note_topic(request, document)
         completion = self._completion(request, prepared, outcome)
         ended = time.perf_counter()
         timing = Timing(
@@ -108,6 +109,11 @@ class Pipeline:
             queue=(started - submitted) * 1e3,
         )
         return replace(completion, timing=timing)
+
+    def _note_topic(self, request: Request, document: CodeDocument) -> None:
+        """Tell what was worked on; afterwards, so that this answer's blocks count."""
+        function = document.function_at(request.cursor_byte)
+        self.engine.store.set_topic(request.snapshot.uri, function)
 
     def _in_time(self, request: Request, prepared: Prepared, submitted: float) -> Stop:
         """End an unasked-for block at a line's end once its time is up.

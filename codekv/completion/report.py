@@ -9,10 +9,10 @@ import asyncio
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codekv.completion.api import AnswerSource, Feedback
-from codekv.config import cache_dir
+from codekv.config import ServerConfig, cache_dir
 from codekv.monitor.monitor import Monitor
 from codekv.monitor.output import (
     JsonLinesLog,
@@ -22,7 +22,7 @@ from codekv.monitor.output import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from codekv.completion.api import Completion, Status
     from codekv.config import Config
@@ -59,22 +59,14 @@ class Reporter:
 
     def __init__(self, config: Config) -> None:
         self._log: JsonLinesLog | None = None
-        if config.server.metrics_file:
-            self._log = JsonLinesLog(Path(config.server.metrics_file).expanduser())
         self._counted: dict[str, int] = {}
         self._load_ms = 0.0
-        self._monitor = Monitor(settings=config.model_dump(), sink=self._log)
+        self._monitor = Monitor(settings=config.model_dump(), sink=self._write)
         self._file = StatusFile(status_dir(cache_dir()))
         self._following: asyncio.Task[None] | None = None
         self._stop: Callable[[], None] | None = None
-        if config.server.metrics_port:
-            try:
-                self._stop = serve_prometheus(
-                    self._monitor.snapshot, config.server.metrics_port
-                )
-            except OSError as error:
-                port = config.server.metrics_port
-                log.warning("metrics port %d: %s", port, os.strerror(error.errno or 0))
+        self._server = ServerConfig()
+        self._open(config.server)
 
     def completed(self, completion: Completion, store: BlockStore | None) -> None:
         """Note an answer."""
@@ -175,18 +167,54 @@ class Reporter:
             is_done = self.publish(status)
 
     def reconfigure(self, config: Config) -> None:
-        """Judge by new settings from now on."""
+        """Judge by new settings from now on, and publish where they say."""
         self._monitor.settings = config.model_dump()
+        self._open(config.server)
 
     def close(self) -> None:
         """Remove the status file and end the endpoint."""
         if self._following is not None:
             self._following.cancel()
         self._file.__exit__(None, None, None)
+        self._open(ServerConfig())
+
+    def _write(self, record: Mapping[str, Any]) -> None:
         if self._log is not None:
-            self._log.close()
-        if self._stop is not None:
-            self._stop()
+            self._log(record)
+
+    def _open(self, server: ServerConfig) -> None:
+        """Begin and end the outputs that differ from what is open."""
+        old, self._server = self._server, server
+        if old.metrics_file != server.metrics_file:
+            if self._log is not None:
+                self._log.close()
+            self._log = _opened(server.metrics_file)
+        if old.metrics_port != server.metrics_port:
+            if self._stop is not None:
+                self._stop()
+            self._stop = _served(self._monitor, server.metrics_port)
+
+
+def _opened(path: str | None) -> JsonLinesLog | None:
+    """A log of records, or None where none is wanted or possible."""
+    if not path:
+        return None
+    try:
+        return JsonLinesLog(Path(path).expanduser())
+    except OSError as error:
+        log.warning("metrics file %s: %s", path, os.strerror(error.errno or 0))
+        return None
+
+
+def _served(monitor: Monitor, port: int) -> Callable[[], None] | None:
+    """Answer scrapes; a function that ends that, or None where it is not done."""
+    if not port:
+        return None
+    try:
+        return serve_prometheus(monitor.snapshot, port)
+    except OSError as error:
+        log.warning("metrics port %d: %s", port, os.strerror(error.errno or 0))
+        return None
 
 
 def _num_loads(counts: dict[str, int]) -> int:

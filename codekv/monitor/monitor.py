@@ -77,11 +77,6 @@ class Monitor:
         with self._lock:
             return _numbers(self._history)
 
-    def lengths(self) -> dict[int, int]:
-        """Distribution of sequence lengths: upper bound (a power of two) → count."""
-        with self._lock:
-            return self._history.lengths()
-
     def _take(self, kind: str, metrics: dict[str, Any]) -> None:
         history = self._history
         if "computed" in metrics:
@@ -129,6 +124,8 @@ def _numbers(history: History) -> dict[str, float]:
     for held_by in ("memory_mb", "live_mb"):
         size = history.series(held_by)
         put(numbers, held_by, size[-1] if size else None)
+    for bound, count in history.lengths().items():
+        numbers[f"lengths.{bound}"] = count
     for reason, count in history.eviction_reasons.items():
         numbers[f"evictions.{reason}"] = count
     for reason, count in history.stop_reasons.items():

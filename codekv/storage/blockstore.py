@@ -251,6 +251,10 @@ class BlockStore:
     def set_topic(self, document: str, function: str) -> int:
         """Say what is being worked on; a new topic may drop the volatile blocks.
 
+        Args:
+            document: Its name.
+            function: The function or class around the cursor, by name.
+
         Returns:
             How many blocks were dropped.
         """

@@ -37,7 +37,8 @@ class Upkeep:
         keep_ratio: Share of the memory budget that may stay after a purge, live
             sequences included. From the memory guard's threshold on nothing is left
             to purge.
-        reset_on_topic_switch: Whether a new topic drops the volatile blocks.
+        reset_on_topic_switch: Whether a new topic drops what was computed ahead for
+            the old one and has been in no prompt.
     """
 
     eviction: str = "cost"

@@ -32,7 +32,7 @@ class BlockMetadata:
         classes: One syntax class per token, for the codec.
         cost_s: Seconds it takes to compute the block.
         persist: False for blocks that must never reach the disk.
-        volatile: Belongs to the present topic only.
+        volatile: Computed ahead, and in no prompt yet: a new topic may drop it.
     """
 
     classes: bytes

@@ -189,6 +189,8 @@ class Chains:
                 chain.classes[lo:hi],
                 cost_s=(hi - lo) * self.ms_per_token / 1e3,
                 persist=chain.persist,
+                # Nobody has worked on what no document holds.
+                volatile=owner is None,
             )
             self._store.put(ref, read_block(self._runtime, seq, lo, hi), facts)
             self._store.flush(FLUSH_MS)
