@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codekv.errors import UsageError
+from grammars.registry import language_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from random import Random
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -134,10 +135,17 @@ def make_file(
     return SourceFile(uri, name, language, plain, tuple(lines), functions, repository)
 
 
-def load(root: Path) -> tuple[SourceFile, ...]:
+def load(
+    root: Path, languages: Collection[str] | None = None
+) -> tuple[SourceFile, ...]:
     """Read every usable source file under a folder, in a fixed order.
 
     Binary, generated-looking, tiny and huge files are left out.
+
+    Args:
+        root: A folder, or one file.
+        languages: Read the files of these, by the ids that their names stand for;
+            else of those that traces can be made of.
 
     Raises:
         UsageError: There is no such folder, or no usable file in it.
@@ -154,7 +162,7 @@ def load(root: Path) -> tuple[SourceFile, ...]:
     files = [
         file
         for path in paths
-        if (file := _read(path, base, _repository(path, base, projects))) is not None
+        if (file := _read(path, base, projects, languages)) is not None
     ]
     if not files:
         known = " ".join(sorted(LANGUAGES))
@@ -198,8 +206,16 @@ def _repository(path: Path, base: Path, projects: frozenset[str]) -> str:
     return top if top in projects else base.name
 
 
-def _read(path: Path, base: Path, repository: str) -> SourceFile | None:
+def _read(
+    path: Path,
+    base: Path,
+    projects: frozenset[str],
+    languages: Collection[str] | None,
+) -> SourceFile | None:
     language = LANGUAGES.get(path.suffix.lower())
+    if languages is not None:
+        language = language_id(path.name)
+        language = language if language in languages else None
     if language is None or not path.is_file():
         return None
     parts = path.relative_to(base).parts
@@ -217,6 +233,7 @@ def _read(path: Path, base: Path, repository: str) -> SourceFile | None:
     name = "/".join(parts)
     # The uri must not depend on where the folder lies, or digests would.
     uri = f"file:///bench/{base.name}/{name}"
+    repository = _repository(path, base, projects)
     return make_file(uri, name, language, data, repository)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from codekv.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from bench.traces.corpus import SourceFile
     from bench.traces.cursors import Cursor
+    from bench.traces.fetch import Use
 
 LEAST_FILES, ROWS_PER_FILE = 12, 20
 """How many files the places of an evaluation lie in."""
@@ -44,6 +47,10 @@ def _in_files(command: Callable[..., None]) -> Callable[..., None]:
             "--seed", default=1, show_default=True, help="Chooses the places."
         ),
         click.option("--sources", is_flag=True, help="Fetch and use pinned packages."),
+        click.option("--language", help="Fetch and use pinned sources of a language."),
+        click.option(
+            "--tuning", is_flag=True, help="With --language: those rules were made by."
+        ),
         click.argument("path", required=False, type=path),
     ):
         command = option(command)
@@ -153,11 +160,37 @@ def _stem(path: Path) -> str:
 
 def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
     """Places in the files of PATH; the service knows the files where they lie."""
-    from dataclasses import replace
     from random import Random
 
     from bench.traces import corpus
     from bench.traces.cursors import cursors
+
+    files = _language_files(given) if given["language"] else _files(given)
+    # Questions about one file share the beginnings of their prompts.
+    num_files = max(LEAST_FILES, given["limit"] // ROWS_PER_FILE)
+    chosen = corpus.sample(files, num_files, Random(given["seed"]))
+    found = cursors(chosen, kinds, given["limit"], given["seed"])
+    return sorted(found, key=lambda each: (each.uri, each.cursor_byte))
+
+
+def _language_files(given: dict[str, Any]) -> tuple[SourceFile, ...]:
+    """Files of the pinned sources of one language."""
+    from bench.traces import corpus
+    from bench.traces.fetch import fetch_language, languages_dir
+
+    use: Use = "tune" if given["tuning"] else "test"
+    language = given["language"]
+    given["root"] = languages_dir()
+    return tuple(
+        replace(file, uri=(folder / file.name).as_uri())
+        for folder in fetch_language(language, use)
+        for file in corpus.load(folder, (language,))
+    )
+
+
+def _files(given: dict[str, Any]) -> tuple[SourceFile, ...]:
+    """Files of PATH, or of the packages that traces are made of."""
+    from bench.traces import corpus
 
     if given["sources"]:
         from bench.traces.fetch import fetch_all, sources_dir
@@ -165,18 +198,15 @@ def _cursors(given: dict[str, Any], kinds: Sequence[str]) -> list[Cursor]:
         fetch_all()
         given["path"] = sources_dir()
     if given["path"] is None:
-        raise UsageError("no PATH given; name a folder of source code, or --sources")
+        raise UsageError(
+            "no PATH given; name a folder of source code, --language or --sources"
+        )
     root = Path(given["path"]).resolve()
     given["root"] = root if root.is_dir() else root.parent
-    files = [
+    return tuple(
         replace(file, uri=(given["root"] / file.name).as_uri())
         for file in corpus.load(root)
-    ]
-    # Questions about one file share the beginnings of their prompts.
-    num_files = max(LEAST_FILES, given["limit"] // ROWS_PER_FILE)
-    chosen = corpus.sample(tuple(files), num_files, Random(given["seed"]))
-    found = cursors(chosen, kinds, given["limit"], given["seed"])
-    return sorted(found, key=lambda each: (each.uri, each.cursor_byte))
+    )
 
 
 evaluate.add_command(replay)

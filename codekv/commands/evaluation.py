@@ -69,6 +69,8 @@ class Evaluation:
                 "bench": self._name,
                 "model": config.model.name,
                 "settings": list(given["settings"]),
+                "language": given.get("language") or "",
+                "use": "tune" if given.get("tuning") else "test",
                 "partial": len(found) < self._total,
             }
             return report | about

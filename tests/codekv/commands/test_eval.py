@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from codekv.cli import cli
-from codekv.commands import eval as command
+from codekv.commands import evaluation as command
 from codekv.completion.api import Completion, Item
 
 SOURCE = "import os\n\n" + "\n\n".join(
