@@ -111,6 +111,11 @@ def language_id(file_name: str) -> str:
     return _tables()[grammar.name]["ids"][0] if grammar else ""
 
 
+def language_ids() -> tuple[str, ...]:
+    """Editors' ids of all languages that have a grammar."""
+    return tuple(_names())
+
+
 def grammar_names() -> tuple[str, ...]:
     """Names of all languages that have a grammar."""
     return tuple(_tables())

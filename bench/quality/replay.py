@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.quality.next_line import Answering
-    from bench.traces.changes import Change, Hunk
+    from bench.traces.changes import AuthoredChange, Hunk
     from codekv.completion.api import Completion
 
 MAX_PLACES = 40
@@ -92,14 +92,14 @@ class ReplayedChange:
 
 
 async def replayed(
-    service: Answering, root: Path, changes: Iterable[Change], seed: int
+    service: Answering, root: Path, changes: Iterable[AuthoredChange], seed: int
 ) -> AsyncIterator[ReplayedChange]:
     """Type each change's sampled places in turn; the service must be ready."""
     for change in changes:
         yield await _Typist(service, root, change).play(sampled(change, seed))
 
 
-def sampled(change: Change, seed: int) -> list[Typing]:
+def sampled(change: AuthoredChange, seed: int) -> list[Typing]:
     """Choose lines of a change, seeded, until they take about `MAX_PLACES` strokes."""
     lines = [line for hunk in change.hunks for line in _lines(hunk)]
     order = list(range(len(lines)))
@@ -141,7 +141,7 @@ def _lines(hunk: Hunk) -> Iterator[Typing]:
 class _Typist:
     """Keeps one change's documents as they are while its hunks are typed in order."""
 
-    def __init__(self, service: Answering, root: Path, change: Change) -> None:
+    def __init__(self, service: Answering, root: Path, change: AuthoredChange) -> None:
         self._service, self._root, self._change = service, root, change
         self._texts = dict(change.before)
         self._moved: dict[str, list[tuple[int, int]]] = {p: [] for p in change.before}

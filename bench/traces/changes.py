@@ -62,7 +62,7 @@ class Hunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AuthoredChange:
     r"""Hunks in the order in which they are typed, and the texts they begin from.
 
     Attributes:
@@ -97,7 +97,7 @@ def readable(data: bytes) -> str | None:
 
 def make_change(
     repository: str, name: str, texts: Iterable[tuple[str, str, str]]
-) -> Change | None:
+) -> AuthoredChange | None:
     """Build a change from (path, old text, new text); None if nothing was typed."""
     before: dict[str, str] = {}
     hunks: list[Hunk] = []
@@ -109,7 +109,7 @@ def make_change(
     if not typed or len(before) > MAX_FILES:
         return None
     kept = {hunk.path: before[hunk.path] for hunk in typed}
-    return Change(repository, name, kept, in_order(typed))
+    return AuthoredChange(repository, name, kept, in_order(typed))
 
 
 def hunks_of(path: str, old: str, new: str) -> Iterator[Hunk]:
@@ -164,7 +164,7 @@ def in_order(hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
     return tuple(ordered)
 
 
-def between_releases(older: Path, newer: Path, name: str) -> Iterator[Change]:
+def between_releases(older: Path, newer: Path, name: str) -> Iterator[AuthoredChange]:
     """Every source file that differs between two unpacked releases is a change."""
     for path in sorted(newer.rglob("*")):
         relative = path.relative_to(newer).as_posix()

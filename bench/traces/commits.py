@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from bench.traces.changes import Change
+    from bench.traces.changes import AuthoredChange
 
 TIMEOUT_S = 60.0
 """No single question to git about a local repository takes longer."""
@@ -33,7 +33,7 @@ _OFF = (
 )
 
 
-def commits(repository: Path, limit: int) -> Iterator[Change]:
+def commits(repository: Path, limit: int) -> Iterator[AuthoredChange]:
     """Read the newest commits that change source files, merges left out.
 
     Args:
@@ -50,7 +50,7 @@ def commits(repository: Path, limit: int) -> Iterator[Change]:
             yield change
 
 
-def _change(repository: Path, commit: str) -> Change | None:
+def _change(repository: Path, commit: str) -> AuthoredChange | None:
     raw = _git(
         repository, "diff-tree", "-r", "-z", "--no-commit-id", "--diff-filter=M", commit
     )

@@ -57,7 +57,7 @@ def build(
     generator = TRACES.get(name)
     if generator is None:
         raise UsageError(f"no trace {name!r}; known: {', '.join(TRACES)}")
-    writer = _Writer(name, generator, by_repository(files))
+    writer = _EpisodeWriter(name, generator, by_repository(files))
     counted = number = misses = 0
     while (number < episodes or counted < requests) and misses < _MISSES:
         episode = writer.write(number, Random(f"{seed}/{name}/{number}"))
@@ -70,7 +70,7 @@ def build(
     return Trace(name, tuple(writer.written))
 
 
-class _Writer:
+class _EpisodeWriter:
     """Writes different episodes, the repository with the fewest ones first."""
 
     def __init__(

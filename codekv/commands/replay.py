@@ -16,7 +16,7 @@ from codekv.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bench.traces.changes import Change
+    from bench.traces.changes import AuthoredChange
 
 LOOKED_AT = 20
 """Commits looked at for each change that is wanted: many touch no source file."""
@@ -72,7 +72,7 @@ def replay(**given: Any) -> None:
         )
 
 
-def _chosen(given: dict[str, Any]) -> list[Change]:
+def _chosen(given: dict[str, Any]) -> list[AuthoredChange]:
     """Changes of all repositories in turns, seeded, at most `--limit`.
 
     Raises:
@@ -94,7 +94,7 @@ def _chosen(given: dict[str, Any]) -> list[Change]:
     return changes
 
 
-def _groups(given: dict[str, Any]) -> Iterator[Iterator[Change]]:
+def _groups(given: dict[str, Any]) -> Iterator[Iterator[AuthoredChange]]:
     """The changes of each repository or pair of releases."""
     from bench.traces.changes import between_releases
     from bench.traces.commits import commits

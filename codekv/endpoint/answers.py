@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from codekv.completion.api import Completion, Item
     from codekv.endpoint.questions import HttpQuestion
-    from codekv.endpoint.texts import Placement
+    from codekv.endpoint.texts import AskedPlace
 
 
 def insertions(
-    completion: Completion, placement: Placement, question: HttpQuestion
+    completion: Completion, placement: AskedPlace, question: HttpQuestion
 ) -> tuple[str, ...]:
     """Each item as text to insert at the cursor; what cannot be one is left out."""
     texts = (_insertion(item, placement) for item in completion.items)
@@ -28,7 +28,7 @@ def insertions(
     return tuple(text for text in cut if text)
 
 
-def _insertion(item: Item, placement: Placement) -> str:
+def _insertion(item: Item, placement: AskedPlace) -> str:
     data, cursor = placement.snapshot.data, placement.cursor_byte
     typed = data[item.start_byte : cursor].decode("utf-8", "replace")
     replaced = data[cursor : item.end_byte].decode("utf-8", "replace")

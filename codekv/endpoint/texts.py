@@ -40,7 +40,7 @@ LEAST_ALIKE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class AskedPlace:
     """A request's text as a document: where its cursor is."""
 
     snapshot: Snapshot
@@ -69,7 +69,7 @@ class KnownTexts:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._numbers = itertools.count(1)
 
-    def place(self, question: HttpQuestion) -> Placement:
+    def place(self, question: HttpQuestion) -> AskedPlace:
         """Lay a question's text over the document it belongs to."""
         before = question.before.encode("utf-8", "replace")
         after = question.after.encode("utf-8", "replace")
@@ -87,7 +87,7 @@ class KnownTexts:
 
     def _note(
         self, known: _Known, question: HttpQuestion, data: bytes, cursor_byte: int
-    ) -> Placement:
+    ) -> AskedPlace:
         told = question.language or language_id(question.path)
         now = _Known(
             known.uri,
@@ -101,7 +101,7 @@ class KnownTexts:
         while len(self._known) > MAX_DOCUMENTS:
             self._on_close(self._known.popitem(last=False)[0])
         snapshot = Snapshot(now.uri, now.version, now.language, data)
-        return Placement(snapshot, cursor_byte)
+        return AskedPlace(snapshot, cursor_byte)
 
 
 def lay_over(known: bytes, before: bytes, after: bytes) -> tuple[bytes, int] | None:
