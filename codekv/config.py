@@ -76,6 +76,7 @@ class KvCacheConfig(_Section):
     memory_mb: int = Field(default=512, ge=16)
     disk: bool = True
     disk_mb: int = Field(default=2048, ge=0)
+    disk_coding: Literal["plain", "zstd", "huffman", "differences"] = "plain"
     idle_work: bool = True
     warm_tokens: int = Field(default=32768, ge=0, le=1048576)
     reset_on_topic_switch: bool = False

@@ -104,6 +104,7 @@ def store_for(
         kvcache.memory_mb << 20,
         kvcache.disk_mb << 20,
         cache_dir() / "blocks" if kvcache.disk else None,
+        kvcache.disk_coding,
     )
     return BlockStore(
         fingerprint=spec.fingerprint,

@@ -19,9 +19,10 @@ from codekv.cache.policy import policy
 from codekv.errors import UsageError
 from codekv.storage.disk import DiskTier
 from codekv.storage.encoded import Shapes, is_finite
+from codekv.storage.entropy import disk_coding
 from codekv.storage.eviction_settings import Housekeeper, Upkeep
 from codekv.storage.ram import RamTier
-from codekv.storage.reader import Reader, new_block
+from codekv.storage.reader import BlockCoder, Reader, new_block
 from codekv.storage.stats import StoreStats
 from codekv.storage.values import BlockMetadata, Hit, StoreBudget, best_hit
 from codekv.storage.writer import Writer
@@ -73,7 +74,7 @@ class BlockStore:
             clock: Seconds since the epoch.
 
         Raises:
-            UsageError: A policy's name is unknown.
+            UsageError: The name of a policy or of a disk coding is unknown.
         """
         self.fingerprint = f"{fingerprint}/{codec.fingerprint}"
         self.counters = Counters()
@@ -83,6 +84,7 @@ class BlockStore:
         upkeep = upkeep or Upkeep()
         self._ram = RamTier(budget.ram_bytes, policy(upkeep.eviction), self.counters)
         self._keeper = Housekeeper(self._ram, upkeep)
+        coder = BlockCoder(codec, disk_coding(budget.disk_coding, codec))
         self._disk: DiskTier | None = None
         self._writer: Writer | None = None
         if budget.disk_dir is not None and budget.disk_bytes > 0:
@@ -90,9 +92,9 @@ class BlockStore:
                 budget.disk_dir, self.fingerprint, budget.disk_bytes, self.counters
             )
             self._disk.refresh(clock())
-            self._writer = Writer(self._ram, self._disk, codec.name, self._lock)
+            self._writer = Writer(self._ram, self._disk, coder, self._lock)
         self._reader = Reader(
-            self._ram, self._disk, codec, kv_shapes, self._lock, clock
+            self._ram, self._disk, coder, kv_shapes, self._lock, clock
         )
 
     @property

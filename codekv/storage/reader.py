@@ -6,6 +6,7 @@ Shares the store's lock, and holds it never while a file is read or a block deco
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.cache.events import Event
@@ -21,9 +22,18 @@ if TYPE_CHECKING:
 
     from codekv.storage.disk import DiskTier
     from codekv.storage.encoded import Codec, Planes
+    from codekv.storage.entropy import DiskCoding
     from codekv.storage.ram import RamTier
     from codekv.storage.values import Hit
     from codekv.units import ChainKey
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCoder:
+    """How blocks of one store are coded, in memory and on disk."""
+
+    codec: Codec
+    disk: DiskCoding
 
 
 class Reader:
@@ -33,7 +43,7 @@ class Reader:
         self,
         ram: RamTier,
         disk: DiskTier | None,
-        codec: Codec,
+        coder: BlockCoder,
         shapes: Shapes | None,
         lock: threading.RLock,
         clock: Callable[[], float],
@@ -43,7 +53,7 @@ class Reader:
         Args:
             ram: Looked at first; a block from disk stays here afterwards.
             disk: None for none.
-            codec: What encoded all blocks.
+            coder: What encoded all blocks.
             shapes: Blocks of other shapes are broken; None takes any.
             lock: Held while records change.
             clock: Seconds since the epoch.
@@ -51,7 +61,7 @@ class Reader:
         self.times = LoadTimes()
         self._ram = ram
         self._disk = disk
-        self._codec = codec
+        self._coder = coder
         self._shapes = shapes
         self._lock = lock
         self._clock = clock
@@ -91,7 +101,12 @@ class Reader:
         file = self._disk.read(hit.source, ref.tokens, now)
         if file is None:
             return None
-        encoded = EncodedBlock.from_views(file.body, file.planes)
+        stored = EncodedBlock.from_views(file.body, file.planes)
+        try:
+            encoded = self._coder.disk.expand(stored)
+        except BlockFormatError:
+            self._drop_broken(hit.source)
+            return None
         source = BlockRef(hit.source, ref.content, file.parent, ref.tokens)
         with self._lock:
             self._ram.keep(new_block(source, encoded, file.cost_s), encoded, now)
@@ -99,7 +114,7 @@ class Reader:
 
     def _decode(self, encoded: EncodedBlock, num_tokens: int) -> Planes | None:
         try:
-            planes = self._codec.decode(encoded)
+            planes = self._coder.codec.decode(encoded)
         except BlockFormatError:
             return None
         return planes if self.has_shape(planes, num_tokens) else None

@@ -17,11 +17,17 @@ Tier = Literal["ram", "disk"]
 
 @dataclass(frozen=True, slots=True)
 class StoreBudget:
-    """How much room the store may take; a `disk_dir` of None means no disk."""
+    """How much room the store may take, and how it takes it.
+
+    Attributes:
+        disk_dir: None means no disk.
+        disk_coding: How files are coded: a name of `codekv.storage.entropy.CODINGS`.
+    """
 
     ram_bytes: int
     disk_bytes: int = 0
     disk_dir: Path | None = None
+    disk_coding: str = "plain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,11 @@ from codekv.storage.folder import keys_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codekv.cache.block import Block
     from codekv.storage.disk import DiskTier
+    from codekv.storage.encoded import EncodedBlock
     from codekv.storage.ram import RamTier
+    from codekv.storage.reader import BlockCoder
     from codekv.units import ChainKey
 
 
@@ -24,12 +27,12 @@ class Writer:
     """Blocks that wait, in the order in which they came."""
 
     def __init__(
-        self, ram: RamTier, disk: DiskTier, codec: str, lock: threading.RLock
+        self, ram: RamTier, disk: DiskTier, coder: BlockCoder, lock: threading.RLock
     ) -> None:
         self._ram = ram
         self._disk = disk
         self._fingerprint = disk.fingerprint
-        self._codec = codec
+        self._coder = coder
         self._lock = lock
         self._waiting: dict[ChainKey, None] = {}
         self._flushing = threading.Lock()
@@ -79,8 +82,11 @@ class Writer:
     def _write_next(self, now: float) -> bool:
         """Write one block; False if there is none, or the disk takes none."""
         with self._lock:
-            block = self._next()
-        if block is None or not self._disk.write(block, now):
+            found = self._next()
+        if found is None:
+            return False
+        block = self._file_of(*found)
+        if not self._disk.write(block, now):
             return False
         with self._lock:
             chain, self._in_flight = self._in_flight, None
@@ -91,7 +97,21 @@ class Writer:
             self._disk.remove(keys_of(block)[0])
         return True
 
-    def _next(self) -> BlockFile | None:
+    def _file_of(self, record: Block, encoded: EncodedBlock) -> BlockFile:
+        """Code a block for the disk; takes a few milliseconds."""
+        assert record.tokens is not None
+        stored = self._coder.disk.squeeze(encoded)
+        return BlockFile(
+            fingerprint=self._fingerprint,
+            codec=self._coder.codec.name,
+            parent=record.parent,
+            tokens=record.tokens,
+            cost_s=record.cost_s,
+            body=stored.header,
+            planes=stored.views(),
+        )
+
+    def _next(self) -> tuple[Block, EncodedBlock] | None:
         """Take the first waiting block that is still worth writing."""
         manager = self._ram.manager
         for chain in list(self._waiting):
@@ -106,13 +126,5 @@ class Writer:
                 del self._waiting[chain]
                 continue
             self._in_flight = chain
-            return BlockFile(
-                fingerprint=self._fingerprint,
-                codec=self._codec,
-                parent=record.parent,
-                tokens=record.tokens,
-                cost_s=record.cost_s,
-                body=encoded.header,
-                planes=encoded.views(),
-            )
+            return record, encoded
         return None

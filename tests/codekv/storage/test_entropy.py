@@ -3,10 +3,12 @@
 import pytest
 import torch
 
-from codekv.errors import BlockFormatError
+from codekv.errors import BlockFormatError, UsageError
+from codekv.storage import entropy as entropy_module
 from codekv.storage.codec import ClassCodec
 from codekv.storage.encoded import EncodedBlock
-from codekv.storage.entropy import DiskForm
+from codekv.storage.entropy import CODINGS, DiskForm, PlainDiskForm, disk_coding
+from codekv.storage.plain import PlainCodec
 from codekv.storage.presets import BALANCED, SEED, SMALL, pin_first, with_heads
 
 SHAPES = ((2, 16, 16), (1, 24, 16), (2, 16, 16))
@@ -69,10 +71,50 @@ def test_damaged_and_swollen_planes_are_refused_or_have_the_right_size(entropy):
     form = DiskForm(BALANCED, entropy)
     encoded = encode(BALANCED)
     stored = form.squeeze(encoded)
-    swollen = form._press(torch.zeros(1 << 22, dtype=torch.uint8))
+    swollen = entropy_module._press(torch.zeros(1 << 22, dtype=torch.uint8), entropy)
     coded = stored.header["disk"]["kinds"].index(1)
     for junk in (swollen, b"", b"junk", stored.planes[coded].numpy().tobytes()[:-9]):
         planes = list(stored.planes)
         planes[coded] = torch.tensor(list(junk), dtype=torch.uint8)
         with pytest.raises(BlockFormatError):
             form.expand(EncodedBlock(stored.header, planes))
+
+
+@pytest.mark.parametrize("name", ["fp32", "fp16", "int8"])
+@pytest.mark.parametrize("coding", sorted(CODINGS))
+def test_plain_codecs_come_back_too(name, coding):
+    torch.manual_seed(1)
+    planes = [(torch.randn(2, 33, 5), torch.randn(2, 33, 7)) for _ in range(3)]
+    codec = PlainCodec(name)
+    encoded = codec.encode(planes, bytes(33))
+    stored = disk_coding(coding, codec).squeeze(encoded)
+    back = disk_coding("plain", codec).expand(stored)
+
+    assert stored.num_bytes <= encoded.num_bytes
+    assert back.header == encoded.header
+    assert all(map(torch.equal, back.planes, encoded.planes))
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        None,
+        {},
+        {"entropy": "zstd", "sizes": []},
+        {"entropy": "zstd", "sizes": [1 << 40] * 4},
+        {"entropy": "zstd", "sizes": [True] * 4},
+        {"entropy": "lzma", "sizes": [0] * 4},
+        {"entropy": "huffman", "sizes": [7] * 4},
+        {"entropy": "zstd", "sizes": 4},
+    ],
+)
+def test_hostile_notes_of_plain_blocks_are_refused(note):
+    encoded = PlainCodec("fp16").encode([(torch.randn(2, 9, 4),) * 2] * 2, bytes(9))
+    stored = EncodedBlock(encoded.header | {"disk": note}, encoded.planes)
+    with pytest.raises(BlockFormatError):
+        PlainDiskForm().expand(stored)
+
+
+def test_an_unknown_coding_names_the_known():
+    with pytest.raises(UsageError, match="plain, zstd, huffman, differences"):
+        disk_coding("lzma", PlainCodec("fp16"))
