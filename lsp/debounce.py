@@ -1,9 +1,10 @@
-"""How long to wait before a question is worth the work.
+"""How long a costly question may wait for the next keystroke.
 
 A person who types faster than the model answers makes every answer but the last one
-useless, so a question waits for a short silence. Answers that come between two
-keystrokes anyway wait the least, and the time the editor has waited itself counts.
-Pure: the clock is the caller's, in seconds.
+useless. So work that would take longer than the usual time between two keystrokes
+waits for a short silence; what fits between two keystrokes does not wait at all, and
+the service starts cheap work at once in any case. The time that the editor has waited
+itself counts. Pure: the clock is the caller's, in seconds.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 from collections import deque
 from statistics import median
 
-FAST_WAIT = 0.02
-MIN_WAIT = 0.05
 MAX_WAIT = 0.075
+"""A wait that a person who stops typing notices little beside a costly answer."""
+
 PAUSE = 1.0
+"""From here on a gap between two keystrokes is a pause and tells nothing of rhythm."""
+
 _RHYTHM_LENGTH = 20
+"""Keystrokes that the rhythm is learned from: about a line of code."""
+
 _LATENCY_WEIGHT = 0.3
+"""Weight of the newest answer in the moving average of their cost."""
 
 
 class Debounce:
@@ -46,7 +52,7 @@ class Debounce:
         return None if self._last_change is None else now - self._last_change
 
     def answered(self, seconds: float) -> None:
-        """Note how long the model took for an answer."""
+        """Note how long the model worked on an answer."""
         if self._latency is None:
             self._latency = seconds
         else:
@@ -70,11 +76,9 @@ class Debounce:
 
     def _learned(self) -> float:
         if not self._intervals or self._latency is None:
-            return MIN_WAIT
+            return 0.0
         rhythm = median(self._intervals)
-        if self._latency <= rhythm / 2:
-            return FAST_WAIT
-        return min(max(rhythm / 2, MIN_WAIT), MAX_WAIT)
+        return 0.0 if self._latency <= rhythm else min(rhythm / 2, MAX_WAIT)
 
 
 def _since(then: float | None, now: float) -> float:

@@ -1,8 +1,9 @@
 """From a completion request to checked items, for both of LSP's completion methods.
 
 Freezes the document when the request comes, lets the newest question of a document
-win, waits for a short silence, asks the service, and checks what it says against the
-document as it is then. Decides nothing about the text of a completion.
+win, keeps the user's own waiting time if one is set, asks the service, and checks the
+answer against the document as it is then. Decides nothing about the text of a
+completion.
 """
 
 from __future__ import annotations
@@ -80,8 +81,11 @@ def pose(
         max_items=config.candidates if is_invoked else 1,
         selected=_selected(view, ask),
         max_tokens=None if config == usual else config.max_tokens,
+        patience_s=wait if fixed is None and not is_invoked else 0.0,
     )
-    return Question(ask.uri, view, request, turn, 0.0 if is_invoked else wait)
+    return Question(
+        ask.uri, view, request, turn, 0.0 if is_invoked or fixed is None else wait
+    )
 
 
 async def resolve(server: Server, question: Question) -> list[ShownOffer] | None:
@@ -124,7 +128,6 @@ async def _ask_service(server: Server, question: Question) -> Completion:
         if known is not None:
             return known
         await asyncio.sleep(question.wait)
-    started = server.now()
     soon = asyncio.get_running_loop().call_later(SHOW_WORKING_S, server.host.notify)
     try:
         with server.host.waiting():
@@ -132,7 +135,8 @@ async def _ask_service(server: Server, question: Question) -> Completion:
     finally:
         soon.cancel()
     if completion.source is AnswerSource.MODEL:
-        server.debounce.answered(server.now() - started)
+        timing = completion.timing
+        server.debounce.answered((timing.prefill + timing.decode) / 1000)
     return completion
 
 

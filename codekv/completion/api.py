@@ -63,6 +63,7 @@ class Request:
         max_items: At most this many different items.
         selected: The popup's entry, if one is selected.
         max_tokens: Overrides the configured length limit.
+        patience_s: Seconds that costly work may wait for a newer question.
     """
 
     snapshot: Snapshot
@@ -71,6 +72,7 @@ class Request:
     max_items: int = 1
     selected: Selected | None = None
     max_tokens: int | None = None
+    patience_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
-from codekv.completion.prompt.planner import richest
+from codekv.completion.prompt.planner import PromptChoice, choose_prompt
 from codekv.completion.prompt.stale_uses import Definitions
 from codekv.completion.prompt.tasks import Prepared, TaskMaker
 from codekv.completion.recent_drafts import Drafts
@@ -44,6 +45,48 @@ BLOCK_BUDGETS = 2
 """A block may take this many latency budgets before it is cut at a line's end."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedAnswer:
+    """A question whose prompt is laid out; times are clock times in seconds."""
+
+    request: Request
+    prepared: Prepared
+    submitted: float
+    started: float
+
+    @property
+    def num_missing(self) -> int:
+        """Prompt tokens that have to be computed before the first one is decoded."""
+        task = self.prepared.task
+        assert task.reuse is not None
+        return task.reuse.num_computed[task.repair_level]
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What idle work climbs to for a question; nothing where `wanted` is None."""
+
+    request: Request
+    anchor_byte: int
+    wanted: Prepared | None
+
+    def is_near(self, other: _Goal) -> bool:
+        """Whether prompts for both begin alike: one is typed on from the other."""
+        old, new = self.request, other.request
+        head, tail = old.snapshot.data, new.snapshot.data
+        end = min(self.anchor_byte, other.anchor_byte)
+        return (
+            self.anchor_byte == other.anchor_byte
+            and head[:end] == tail[:end]
+            and _below(old) == _below(new)
+        )
+
+
+def _below(request: Request) -> bytes:
+    """The text below the cursor's line."""
+    return request.snapshot.data[request.cursor_byte :].partition(b"\n")[2]
+
+
 class Pipeline:
     """Answers requests with one engine and one tokenizer."""
 
@@ -61,6 +104,10 @@ class Pipeline:
         # Where each document was asked about last: its window's token, the cursor.
         self._places: dict[str, tuple[int, int]] = {}
         self._definitions = Definitions()
+        # By document, the newest question and the prompt to climb to for it.
+        self._goals: dict[str, _Goal] = {}
+        # Is told of a document that has such a goal now.
+        self.on_goal: Callable[[str], None] = lambda _uri: None
         self._ids = count()
         fim = tokenizer.fim
         stop_ids = {*engine.runtime.spec.eos_ids, *(fim.stop if fim else ())}
@@ -77,6 +124,21 @@ class Pipeline:
 
     def complete(self, request: Request, submitted: float) -> Cooperative[Completion]:
         """Answer one request; `submitted` is its clock time in seconds."""
+        planned = yield from self.plan(request, submitted)
+        if isinstance(planned, Completion):
+            return planned
+        return (yield from self.answer(planned))
+
+    def plan(
+        self, request: Request, submitted: float, *, is_ahead: bool = False
+    ) -> Cooperative[PlannedAnswer | Completion]:
+        """Lay out the prompt of a request, or tell at once why nothing is offered.
+
+        Args:
+            request: The question.
+            submitted: Its clock time in seconds.
+            is_ahead: Whether nobody has asked it yet; then nothing climbs for it.
+        """
         started = time.perf_counter()
         document = self.documents.update(request.snapshot)
         self._look_around(document, request, not self.config.kvcache.idle_work)
@@ -84,11 +146,22 @@ class Pipeline:
         plan = self._maker.plan(request, document)
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
-        prepared = self._affordable(request, document, plan)
+        choice = self._affordable(request, document, plan)
+        prepared = choice.prepared
+        if not is_ahead:
+            goal = _Goal(request, prepared.anchor_byte, choice.wanted)
+            self._goals[request.snapshot.uri] = goal
+            self.on_goal(request.snapshot.uri)
+        return PlannedAnswer(request, prepared, submitted, started)
+
+    def answer(self, planned: PlannedAnswer) -> Cooperative[Completion]:
+        """Compute and decode the answer to a planned request."""
+        request, prepared = planned.request, planned.prepared
+        submitted, started = planned.submitted, planned.started
         self.engine.store.note_request()
         if request.max_items > 1:
             several = yield from self._several(request, prepared, submitted)
-            self._note_topic(request, document)
+            self._note_topic(request, prepared.document)
             return several
         start = request.cursor_byte - len(prepared.prompt.need)
         snapshot = request.snapshot
@@ -98,7 +171,7 @@ class Pipeline:
             offer = self._offer(request, prepared)
             outcome = yield from self._rivals.best(offer, task, submitted)
             progress(outcome.candidate.tokens)
-        self._note_topic(request, document)
+        self._note_topic(request, prepared.document)
         completion = self._completion(request, prepared, outcome)
         ended = time.perf_counter()
         timing = Timing(
@@ -155,6 +228,45 @@ class Pipeline:
         reason = "" if items else found[0].reason
         return replace(found[0], items=items, reason=reason, timing=timing)
 
+    def climb(self, uri: str) -> Cooperative[int]:
+        """Idle, between keystrokes: make richer prompts of a document ready.
+
+        Goes on for the newest question while its prompt begins as the last one's did.
+
+        Returns:
+            How many prompts were made ready.
+        """
+        climbed = 0
+        while (goal := self._goals.pop(uri, None)) is not None:
+            wanted = goal.wanted
+            if wanted is None:
+                return climbed
+            with closing(self.engine.grow(wanted.task)) as steps:
+                while not self._is_elsewhere(uri, goal):
+                    try:
+                        next(steps)
+                    except StopIteration:
+                        climbed += 1
+                        self._goals.setdefault(uri, self._next_goal(goal))
+                        break
+                    yield
+        return climbed
+
+    def _is_elsewhere(self, uri: str, goal: _Goal) -> bool:
+        """Whether a newer question needs another prompt than the one in the making."""
+        newer = self._goals.get(uri)
+        if newer is None:
+            return False
+        return newer.wanted is None or not goal.is_near(newer)
+
+    def _next_goal(self, goal: _Goal) -> _Goal:
+        """What to climb to once a prompt for a question is ready."""
+        request = goal.request
+        document = self.documents.update(request.snapshot)
+        plan = self._maker.plan(request, document)
+        choice = self._affordable(request, document, plan)
+        return replace(goal, wanted=choice.wanted)
+
     def prepare(self, request: Request) -> Cooperative[int]:
         """Idle: make the full prompt of a request ready and exact."""
         document = self.documents.update(request.snapshot)
@@ -175,8 +287,10 @@ class Pipeline:
         """Idle: make and answer the request that comes if `item` is accepted."""
         snapshot, cursor = accepted(request.snapshot, item)
         ahead = replace(request, snapshot=snapshot, cursor_byte=cursor)
-        completion = yield from self.complete(ahead, time.perf_counter())
-        return ahead, completion
+        planned = yield from self.plan(ahead, time.perf_counter(), is_ahead=True)
+        if isinstance(planned, Completion):
+            return ahead, planned
+        return ahead, (yield from self.answer(planned))
 
     def warm(self, snapshot: Snapshot, persist: bool) -> Cooperative[int]:
         """Idle: compute and store a document's blocks up to its cursor."""
@@ -237,6 +351,7 @@ class Pipeline:
             self._maker.others.forget(uri)
         self._definitions.forget(uri)
         self._places.pop(uri, None)
+        self._goals.pop(uri, None)
 
     def _look_around(
         self, document: CodeDocument, request: Request, is_pause: bool
@@ -254,10 +369,10 @@ class Pipeline:
 
     def _affordable(
         self, request: Request, document: CodeDocument, plan: ShapePlan
-    ) -> Prepared:
+    ) -> PromptChoice:
         """The richest prompt that the latency budget allows at the measured speed."""
         budget = self.config.completion.latency_budget_ms
-        return richest(
+        return choose_prompt(
             lambda limits: self._make(request, document, plan, limits),
             self.engine.plan,
             self._maker.limits(),

@@ -54,8 +54,13 @@ SCAN_RANK = 9
 _LOADING = "the model itself"
 """A topic that is no document's, since a URI has no spaces."""
 
-_IDLE_KINDS = ("prepare", "speculate", "warm", "far")
-"""What is done in a pause, in this order; with a document's uri before it, a topic."""
+_IDLE_KINDS = ("climb", "prepare", "speculate", "warm", "far")
+"""Idle work in its order, the first between keystrokes too; with a document's uri
+before it, a topic."""
+
+CHEAP_TOKENS = 2
+"""A question that lacks no more than this starts at once: it takes one step, which a
+newer question has to wait for at most."""
 
 
 class Service:
@@ -75,7 +80,8 @@ class Service:
         self._last: Completion | None = None
         # The newest question of each document, unless what it was asked under has
         # changed since: then its answer is not remembered and plans no pause.
-        self._asked: dict[str, Job[Completion]] = {}
+        self._asked: dict[str, Request] = {}
+        self._climbing: dict[str, Job[int]] = {}
         self._open: dict[str, Snapshot] = {}
 
     def start(self) -> None:
@@ -116,6 +122,7 @@ class Service:
         """Forget a document's live state; stored blocks stay."""
         self._open.pop(uri, None)
         self._asked.pop(uri, None)
+        self._climbing.pop(uri, None)
         self._answers.forget(uri)
         self._worker.cancel_idle([f"{uri} {kind}" for kind in _IDLE_KINDS])
         pipeline = self._pipeline
@@ -152,17 +159,34 @@ class Service:
             return known
         assert self._pipeline is not None
         pipeline, uri = self._pipeline, request.snapshot.uri
-        job = self._worker.submit(uri, pipeline.complete(request, started))
-        self._asked[uri] = job
+        self._asked[uri] = request
         try:
-            completion = self._confident(await self._await(job))
-            if self._asked.get(uri) is job:
+            completion = self._confident(await self._ask(pipeline, request, started))
+            if self._asked.get(uri) is request:
                 self._answers.note(request, completion)
                 self._plan_idle(pipeline, request, completion)
         finally:
-            if self._asked.get(uri) is job:
+            if self._asked.get(uri) is request:
                 del self._asked[uri]
         return self._done(completion, started)
+
+    async def _ask(
+        self, pipeline: Pipeline, request: Request, started: float
+    ) -> Completion:
+        """Let the model answer, after a wait if the work is likely to be in vain."""
+        uri = request.snapshot.uri
+        if not request.patience_s:
+            job = self._worker.submit(uri, pipeline.complete(request, started))
+            return await self._await(job)
+        plan = self._worker.submit(uri, pipeline.plan(request, started))
+        planned = await self._await(plan)
+        if isinstance(planned, Completion):
+            return planned
+        if planned.num_missing > CHEAP_TOKENS:
+            await asyncio.sleep(request.patience_s)
+            if self._asked.get(uri, request) is not request:
+                raise CancelledWorkError("replaced by newer work")
+        return await self._await(self._worker.submit(uri, pipeline.answer(planned)))
 
     def feedback(self, item_id: str, kind: Feedback, accepted_bytes: int = 0) -> None:
         """Note what became of an item; unknown ids are ignored."""
@@ -299,6 +323,16 @@ class Service:
         ahead, found = yield from pipeline.speculate(request, item)
         self._answers.note(ahead, self._confident(found))
 
+    def _climb(self, uri: str) -> None:
+        """Make richer prompts ready between keystrokes; on the engine's thread."""
+        job, pipeline = self._climbing.get(uri), self._pipeline
+        is_done = job is None or job.cancelled or job.future.done()
+        if self.config.kvcache.idle_work and pipeline is not None and is_done:
+            topic = f"{uri} climb"
+            steps = pipeline.climb(uri)
+            job = self._worker.submit_idle(topic, steps, in_gaps=True)
+            self._climbing[uri] = job
+
     def _warm(self, pipeline: Pipeline, snapshot: Snapshot) -> None:
         if self.config.kvcache.idle_work and not self._paused:
             uri = snapshot.uri
@@ -316,7 +350,7 @@ class Service:
             return State.ERROR if self._message else State.LOADING
         return State.WORKING if self._worker.is_busy else State.READY
 
-    async def _await(self, job: Job[Completion]) -> Completion:
+    async def _await(self, job: Job[T]) -> T:
         try:
             return await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
@@ -342,6 +376,7 @@ class Service:
             self._message = str(error)
             raise
         self._message = notice or ""
+        pipeline.on_goal = self._climb
         self._pipeline = pipeline
         self._scan(pipeline)
         return pipeline

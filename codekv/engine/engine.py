@@ -239,6 +239,18 @@ class Engine:
 
         return (yield from self._work(lambda: self._take(task, use)))
 
+    def grow(self, task: Task) -> Cooperative[int]:
+        """Idle: bring a live sequence to a prompt as an answer would, layer by layer.
+
+        Returns:
+            How many tokens were computed.
+        """
+
+        def use(seq: LiveSequence, plan: ReusePlan) -> Cooperative[int]:
+            return self.prefill.grow(seq, plan)
+
+        return (yield from holding(lambda: self._take(task, use)))
+
     def prepare(self, task: Task) -> Cooperative[int]:
         """Idle: bring a live sequence to a prompt, and all of it to exactness."""
 

@@ -4,9 +4,9 @@ A job is a generator. Each `yield` is a point where it may be set aside or dropp
 after one decoding step or one prefill chunk. Knows nothing of models or text.
 
 Order: calls as they came, then the newest request, then older requests, then idle jobs
-by rank, the newest first. An idle job is set aside whenever a request waits, and
-none runs until requests have been absent for a moment, so that fast typing never meets
-one.
+by rank, the newest first. An idle job is set aside whenever a request waits. Most idle
+jobs begin only once requests have been absent for a moment, so that fast typing never
+meets one; those made for the gaps between keystrokes run at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from codekv.errors import CancelledWorkError
@@ -39,16 +39,20 @@ class Job(Generic[T]):
             the same topic.
         future: Set once; cancelled work gets `CancelledWorkError`.
         rank: Of idle work; lower goes first.
+        in_gaps: Idle work that also runs between two keystrokes.
         submitted: Clock time in seconds at which it was handed over.
+        cpu_s: Processor seconds that the process spent while it ran.
     """
 
     steps: Cooperative[T]
     topic: str
     idle: bool
     rank: int = 0
+    in_gaps: bool = False
     future: Future[T] = field(default_factory=Future)
     cancelled: bool = False
     submitted: float = field(default_factory=time.perf_counter)
+    cpu_s: float = 0.0
 
     def __post_init__(self) -> None:
         # A running future cannot be cancelled by its waiter: only the worker ends it.
@@ -57,6 +61,26 @@ class Job(Generic[T]):
     def cancel(self) -> None:
         """Ask for the end of the work at its next step; safe from any thread."""
         self.cancelled = True
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Processor seconds of this process by what they were spent on.
+
+    Attributes:
+        answers_s: Requests that were answered.
+        dropped_s: Requests that newer ones replaced, and cancelled ones.
+        idle_s: Idle work, dropped or not.
+    """
+
+    answers_s: float = 0.0
+    dropped_s: float = 0.0
+    idle_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """All of it."""
+        return self.answers_s + self.dropped_s + self.idle_s
 
 
 class Worker:
@@ -71,6 +95,7 @@ class Worker:
         """
         self._idle_delay = idle_delay
         self._quiet_since = 0.0
+        self._effort = Effort()
         self._calls: list[Job[Any]] = []
         self._requests: list[Job[Any]] = []
         self._idle: list[Job[Any]] = []
@@ -90,12 +115,20 @@ class Worker:
             self._enqueue(job, self._requests)
         return job
 
-    def submit_idle(self, topic: str, steps: Cooperative[T], rank: int = 0) -> Job[T]:
+    def submit_idle(
+        self,
+        topic: str,
+        steps: Cooperative[T],
+        rank: int = 0,
+        *,
+        in_gaps: bool = False,
+    ) -> Job[T]:
         """Queue idle work; unfinished idle work of the same topic is cancelled.
 
-        Lower ranks go first; within a rank, what was handed over last.
+        Lower ranks go first; within a rank, what was handed over last. Work for the
+        gaps between keystrokes must have steps of a few milliseconds.
         """
-        job = Job(steps, topic, idle=True, rank=rank)
+        job = Job(steps, topic, idle=True, rank=rank, in_gaps=in_gaps)
         with self._wake:
             for old in self._idle:
                 if old.topic == topic:
@@ -124,6 +157,11 @@ class Worker:
             for job in self._idle:
                 if topics is None or job.topic in topics:
                     job.cancel()
+
+    @property
+    def effort(self) -> Effort:
+        """What the work so far took."""
+        return self._effort
 
     @property
     def is_busy(self) -> bool:
@@ -185,12 +223,28 @@ class Worker:
                 if self._closed:
                     return None
                 wait = self._quiet_since + self._idle_delay - time.perf_counter()
-                if self._idle and wait <= 0:
-                    return min(self._idle, key=lambda job: (job.rank, -job.submitted))
+                ready = [job for job in self._idle if job.in_gaps or wait <= 0]
+                if ready:
+                    return min(ready, key=lambda job: (job.rank, -job.submitted))
                 self._wake.wait(wait if self._idle else None)
 
     def _step(self, job: Job[Any]) -> bool:
         """Advance a job by one step; whether it is over."""
+        began = time.process_time()
+        is_over = self._advance(job)
+        spent = time.process_time() - began
+        job.cpu_s += spent
+        effort = self._effort
+        if job.idle:
+            self._effort = replace(effort, idle_s=effort.idle_s + spent)
+        elif is_over and job.cancelled:
+            self._effort = replace(effort, dropped_s=effort.dropped_s + job.cpu_s)
+        elif is_over:
+            self._effort = replace(effort, answers_s=effort.answers_s + job.cpu_s)
+        return is_over
+
+    def _advance(self, job: Job[Any]) -> bool:
+        """Run a job up to its next yield; whether it is over."""
         if job.cancelled:
             try:
                 job.steps.close()

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp.debounce import FAST_WAIT, MAX_WAIT, MIN_WAIT, Debounce
+from lsp.debounce import MAX_WAIT, Debounce
 
 
 def typing(interval, latency, keys=30, client_wait=0.0):
@@ -23,23 +23,30 @@ def test_a_question_after_a_jump_does_not_wait():
     assert debounce.wait(now + 1.0) == 0.0
 
 
-def test_answers_that_fit_between_two_keys_wait_the_least():
-    debounce, now = typing(0.2, 0.05)
-    assert debounce.wait(now) == FAST_WAIT
+def test_answers_that_fit_between_two_keys_do_not_wait():
+    debounce, now = typing(0.2, 0.19)
+    assert debounce.wait(now) == 0.0
 
 
-def test_slow_answers_wait_for_a_share_of_the_rhythm_within_limits():
-    for interval, wanted in ((0.02, MIN_WAIT), (0.12, 0.06), (0.5, MAX_WAIT)):
+def test_slow_answers_wait_for_half_the_rhythm_at_most():
+    for interval, wanted in ((0.02, 0.01), (0.12, 0.06), (0.5, MAX_WAIT)):
         debounce, now = typing(interval, 1.0)
         assert abs(debounce.wait(now) - wanted) < 1e-9
 
 
 def test_pauses_are_no_rhythm():
     debounce, now = typing(0.1, 1.0)
+    before = debounce.wait(now)
     for _ in range(50):
         now += 30.0
         debounce.changed(now)
-    assert debounce.wait(now) == MIN_WAIT
+    assert debounce.wait(now) == before > 0.0
+
+
+def test_without_a_rhythm_nothing_is_known_to_be_in_vain():
+    debounce = Debounce()
+    debounce.changed(1.0)
+    assert debounce.wait(1.0) == 0.0
 
 
 def test_what_the_editor_has_waited_itself_counts():
@@ -54,8 +61,8 @@ def test_an_editor_that_asks_faster_than_it_is_said_to_waits_like_others():
 
 
 def test_silence_counts_from_the_last_question_too():
-    debounce = Debounce()
-    waits = [debounce.wait(10.0 + number * 0.01) for number in range(30)]
+    debounce, now = typing(0.1, 1.0)
+    waits = [debounce.wait(now + 1.0 + number * 0.01) for number in range(30)]
     assert waits[0] == 0.0
     assert all(wait > 0.01 for wait in waits[1:])
 

@@ -14,6 +14,7 @@ from codekv.engine.live_sequence import Grade, LiveSequence
 from codekv.engine.reuse.extend import NOTHING_AHEAD, ComputedGuess, extend, next_chunk
 from codekv.engine.reuse.kv_transfer import move_slots, slice_planes, write_blocks
 from codekv.engine.reuse.plan import (
+    Gap,
     PrefillRequest,
     Repair,
     ReuseOptions,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from codekv.engine.reuse.kv_transfer import Planes
     from codekv.model.runtime.interface import Logits, Runtime
     from codekv.storage.blockstore import BlockStore
+
+BRIDGE = 16
+"""Slots that are computed anew rather than left out between two runs: every run reads
+all weights, which takes as long as about twenty tokens more in one run."""
 
 Loaded = tuple["ReuseSpan", "Planes | LiveSequence"]
 """A span and where its keys and values are now."""
@@ -139,6 +144,21 @@ class Prefill:
         done = set(range(len(tokens) - num_computed, len(tokens)))
         return logits, _count(seq.grades, done, common), ahead
 
+    def grow(self, seq: LiveSequence, plan: ReusePlan) -> Cooperative[int]:
+        """Bring a sequence to a prompt in steps of one layer; for idle time.
+
+        Whole chunks stay when the work is dropped, so that the next try goes on there.
+
+        Returns:
+            How many tokens were computed.
+        """
+        tokens = plan.request.tokens
+        loaded = [(span, kv) for span in plan.spans if (kv := self._load(span))]
+        spans = [span for span, _ in loaded]
+        slots = slots_to_compute(plan.request, plan.place.common, spans, self._repair)
+        yield from self._assemble(seq, tokens, loaded, slots, in_steps=True)
+        return len(slots)
+
     def _load(self, span: ReuseSpan) -> Planes | LiveSequence | None:
         if isinstance(span.source, LiveSequence):
             return span.source
@@ -153,6 +173,8 @@ class Prefill:
         tokens: Sequence[int],
         loaded: Sequence[Loaded],
         slots: Sequence[int],
+        *,
+        in_steps: bool = False,
     ) -> Cooperative[Tensor]:
         """Put the spans in place and compute the other slots, up to the last one.
 
@@ -164,6 +186,7 @@ class Prefill:
             tokens: The prompt.
             loaded: Each span with its keys and values.
             slots: What is computed, ascending; the last slot is among it.
+            in_steps: Whether to yield after every layer instead of every chunk.
 
         Returns:
             Logits [V] after the last token.
@@ -182,7 +205,10 @@ class Prefill:
         while left:
             size = next_chunk(len(left))
             group, left = left[:size], left[size:]
-            logits = self._compute(seq, tokens, group)
+            if in_steps:
+                logits = yield from self._compute_in_steps(seq, tokens, group)
+            else:
+                logits = self._compute(seq, tokens, group)
             _advance(seq, tokens, grades, group[-1] + 1)
             yield
         assert logits is not None, "the last slot is always computed"
@@ -223,6 +249,29 @@ class Prefill:
         else:
             rows = self._runtime.forward_scattered(seq.kv, part, slots, wanted)
         return None if rows is None else rows[-1]
+
+    def _compute_in_steps(
+        self, seq: LiveSequence, tokens: Sequence[int], slots: Sequence[int]
+    ) -> Cooperative[Tensor | None]:
+        """As `_compute`, one run of adjacent slots after the other, layer by layer."""
+        rows: Tensor | None = None
+        for start, stop in _runs(slots):
+            wanted: Logits = "last" if stop == len(tokens) else "none"
+            rows = yield from self._runtime.forward_in_steps(
+                seq.kv, tokens[start:stop], start, wanted
+            )
+        return None if rows is None else rows[-1]
+
+
+def _runs(slots: Sequence[int]) -> list[Gap]:
+    """Adjacent slots as ranges; short ranges between them are computed as well."""
+    runs: list[Gap] = []
+    for slot in slots:
+        if runs and slot - runs[-1][1] <= BRIDGE:
+            runs[-1] = runs[-1][0], slot + 1
+        else:
+            runs.append((slot, slot + 1))
+    return runs
 
 
 def _advance(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from codekv.completion.api import Request, Trigger
 from codekv.config import Config, apply
 from codekv.cooperative import finish
+from codekv.engine.speed import Speed
 from codekv.testing.tiny import tiny_pipeline
 from codekv.text.snapshot import Snapshot
 
@@ -22,7 +23,7 @@ SOURCES = {
 }
 
 
-def make(reuse="moved", live_documents=2):
+def make(reuse="moved", live_documents=2, budget_ms=60000):
     values = {
         "kvcache": {
             "max_length": 400,
@@ -33,12 +34,15 @@ def make(reuse="moved", live_documents=2):
         "completion": {
             "max_tokens": 8,
             "suffix_tokens": 60,
-            "latency_budget_ms": 60000,
+            "latency_budget_ms": budget_ms,
         },
     }
     config, problems = apply(Config(), values, "test")
     assert not problems
-    return tiny_pipeline(config)
+    pipeline = tiny_pipeline(config)
+    if budget_ms < 60000:
+        pipeline.engine.speed = Speed(0.001, 1.0)
+    return pipeline
 
 
 def request(uri, cursor=-1, data=None):
@@ -79,7 +83,9 @@ def test_an_answer_that_waited_for_another_document_is_right(count) -> None:
 
 
 actions = st.tuples(
-    st.sampled_from(["complete", "complete", "prepare", "warm", "far", "forget"]),
+    st.sampled_from(
+        ["complete", "complete", "climb", "prepare", "warm", "far", "forget"]
+    ),
     st.sampled_from(list(SOURCES)),
     st.floats(0, 1),
     st.integers(0, 6),
@@ -91,11 +97,12 @@ actions = st.tuples(
     st.lists(actions, min_size=3, max_size=10),
     st.sampled_from(["exact", "moved"]),
     st.integers(1, 2),
+    st.sampled_from([20, 60000]),
 )
 def test_sequences_hold_what_they_say_in_whatever_order_work_goes_on(
-    order, reuse, live_documents
+    order, reuse, live_documents, budget_ms
 ) -> None:
-    pipeline = make(reuse, live_documents)
+    pipeline = make(reuse, live_documents, budget_ms)
     texts, jobs = dict(SOURCES), []
     for action, uri, where, count in order:
         cursor = int(where * len(texts[uri]))
@@ -106,6 +113,7 @@ def test_sequences_hold_what_they_say_in_whatever_order_work_goes_on(
             continue
         job = {
             "complete": lambda asked=asked: pipeline.complete(asked, 0.0),
+            "climb": lambda uri=uri: pipeline.climb(uri),
             "prepare": lambda asked=asked: pipeline.prepare(asked),
             "warm": lambda asked=asked: pipeline.warm(asked.snapshot, False),
             "far": lambda asked=asked: pipeline.warm_far(asked.snapshot, False),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codekv.completion.api import Request, Trigger
+from codekv.completion.api import Item, Request, Trigger
 from codekv.completion.document import CodeDocuments
 from codekv.completion.pipeline import Pipeline
 from codekv.config import Config, apply
@@ -162,6 +162,79 @@ def test_tight_budget_shrinks_the_context_and_idle_time_completes_it() -> None:
 
     assert quick.tokens.context < full.tokens.context
     assert full.tokens.computed <= 1
+
+
+LONG = SOURCE + b"".join(
+    b"def step_%d(shop):\n    return shop.total([%d])\n\n" % (i, i) for i in range(40)
+)
+
+
+def tight(**more) -> Pipeline:
+    """A pipeline that can compute 20 tokens in time."""
+    kvcache = {"max_length": 1200, "reuse": "moved"} | more
+    pipeline = make(kvcache=kvcache, completion={"latency_budget_ms": 20})
+    pipeline.engine.speed = Speed(0.001, 1.0)
+    return pipeline
+
+
+def full_context(cursor) -> int:
+    """Tokens of the full prompt at a place of `LONG`."""
+    generous = make(kvcache={"max_length": 1200})
+    return ask(generous, LONG, cursor)[1].tokens.context
+
+
+@pytest.mark.parametrize("reuse", ["exact", "moved"])
+def test_context_grows_while_one_types(reuse) -> None:
+    pipeline = tight(reuse=reuse)
+    data, cursor, contexts = LONG, len(LONG), []
+    climb = None
+    for character in b"print(shop.tot":
+        data, cursor = data + bytes([character]), cursor + 1
+        _, completion = ask(pipeline, data, cursor)
+        contexts.append(completion.tokens.context)
+        # What a gap between two keystrokes allows of, however few steps.
+        climb = climb or pipeline.climb("t.py")
+        for _ in range(12):
+            if next(climb, "done") == "done":
+                climb = None
+                break
+
+    assert contexts[-1] > 4 * contexts[0]
+    assert contexts == sorted(contexts)
+
+
+def test_climbing_goes_to_the_top_by_itself() -> None:
+    pipeline = tight()
+    ask(pipeline, LONG, len(LONG))
+    rungs = finish(pipeline.climb("t.py"))
+    _, completion = ask(pipeline, LONG, len(LONG))
+
+    assert rungs >= 2
+    assert completion.tokens.context == full_context(len(LONG))
+    assert completion.tokens.computed <= 2
+
+
+def test_a_jump_ends_the_climb_for_the_place_that_was_left() -> None:
+    pipeline = tight()
+    ask(pipeline, LONG, len(LONG))
+    climb = pipeline.climb("t.py")
+    next(climb)
+    middle = LONG.index(b"def step_20") + len(b"def step_20(shop):\n    ")
+    ask(pipeline, LONG, middle)
+    finish(climb)
+    _, completion = ask(pipeline, LONG, middle)
+
+    assert completion.tokens.context == full_context(middle)
+
+
+def test_nothing_climbs_for_a_question_that_nobody_asked() -> None:
+    pipeline = tight()
+    told: list[str] = []
+    pipeline.on_goal = told.append
+    request, _ = ask(pipeline, LONG, len(LONG))
+    finish(pipeline.speculate(request, Item("c", "x = 1", len(LONG), len(LONG))))
+
+    assert told == ["t.py"]
 
 
 def test_candidates_differ() -> None:

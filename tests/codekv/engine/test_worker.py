@@ -170,3 +170,46 @@ def test_idle_work_goes_by_rank_and_the_newest_first(worker) -> None:
         "new far",
         "old far",
     ]
+
+
+def test_work_for_the_gaps_does_not_wait_for_a_pause() -> None:
+    worker = Worker(idle_delay=60.0)
+    try:
+        worker.submit("doc", steps([], "asked", 1)).future.result(5)
+        later = worker.submit_idle("doc prepare", steps([], "later"))
+        in_gap = worker.submit_idle("doc climb", steps([], "gap"), 1, in_gaps=True)
+
+        assert in_gap.future.result(5) == "gap"
+        assert not later.future.done()
+    finally:
+        worker.close()
+
+
+def test_effort_is_told_apart_by_what_came_of_it(worker) -> None:
+    def busy(seconds):
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            time.sleep(0)
+        yield
+
+    gate = threading.Event()
+
+    def dropped():
+        yield from busy(0.03)
+        gate.set()
+        while True:
+            yield
+
+    old = worker.submit("doc", dropped())
+    gate.wait(5)
+    worker.submit("doc", busy(0.02)).future.result(5)
+    with pytest.raises(CancelledWorkError):
+        old.future.result(5)
+    worker.submit_idle("doc warm", busy(0.01)).future.result(5)
+    worker.wait_idle(5)
+
+    effort = worker.effort
+    assert effort.dropped_s >= 0.03
+    assert effort.answers_s >= 0.02
+    assert effort.idle_s >= 0.01
+    assert effort.total_s == effort.dropped_s + effort.answers_s + effort.idle_s
