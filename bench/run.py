@@ -50,7 +50,7 @@ class Options:
         episodes: Episodes per trace; None takes the defaults.
         divergence: Requests per trace that are compared with a fresh run's logits.
         requests: As many episodes per trace as it takes for so many questions.
-        pace: `human` waits between keystrokes.
+        pace: See `ReplayPlan`; live traces have their own.
         quick: A look instead of a measurement.
         baseline_asks: Questions per trace for baselines with memory.
         fresh_asks: Questions per trace for the fresh run.
@@ -97,6 +97,7 @@ class Result:
         counted: Tokens of every question, by baseline and trace.
         metrics: What the service told about itself at its end.
         ready_s: Seconds of every start of the service.
+        background_cores: Processor cores that a background load took while it lasted.
     """
 
     traces: tuple[Trace, ...]
@@ -106,6 +107,7 @@ class Result:
     error: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
     ready_s: list[float] = field(default_factory=list)
+    background_cores: float = 0.0
 
 
 def plan(options: Options) -> tuple[Trace, ...]:
@@ -116,7 +118,7 @@ def plan(options: Options) -> tuple[Trace, ...]:
     """
     rng = Random(options.seed)
     files = corpus.sample(corpus.load(options.root), options.files, rng)
-    names = options.names or tuple(traces.TRACES)
+    names = options.names or traces.BY_DEFAULT
     built = [
         traces.build(
             name,
@@ -171,6 +173,7 @@ async def execute(
                     held[trace.name] = await replay.play(trace, every)
             if entrant.name == MAIN:
                 result.metrics, result.ready_s = target.metrics, replay.ready_s
+                result.background_cores = replay.load.cores
     except asyncio.CancelledError:
         result.partial = True
         task = asyncio.current_task()

@@ -3,8 +3,10 @@
 A person who types faster than the model answers makes every answer but the last one
 useless. So work that would take longer than the usual time between two keystrokes
 waits for a short silence; what fits between two keystrokes does not wait at all, and
-the service starts cheap work at once in any case. The time that the editor has waited
-itself counts. Pure: the clock is the caller's, in seconds.
+the service starts cheap work at once in any case. Only a burst of changes that no
+person types keeps every question waiting, and the first few keystrokes of all. The
+time that the editor has waited itself counts. Pure: the clock is the caller's, in
+seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,16 @@ MAX_WAIT = 0.075
 
 PAUSE = 1.0
 """From here on a gap between two keystrokes is a pause and tells nothing of rhythm."""
+
+BURST_S = 0.03
+"""Nobody types so fast: a key is held down, or a program types. An answer takes at
+least one decoding step, which is longer."""
+
+FEW_INTERVALS = 3
+"""The fewest that have a middle one, which a late change alone does not move."""
+
+BURST_WAIT = 0.05
+"""Such changes come to an end before anything is asked."""
 
 _RHYTHM_LENGTH = 20
 """Keystrokes that the rhythm is learned from: about a line of code."""
@@ -47,6 +59,16 @@ class Debounce:
                 self._intervals.append(interval)
         self._last_change = now
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether cheap questions wait as well.
+
+        They do where changes come faster than any answer could be made, and until it is
+        known how fast they come.
+        """
+        recent = list(self._intervals)[-FEW_INTERVALS:]
+        return len(recent) < FEW_INTERVALS or median(recent) < BURST_S
+
     def since_change(self, now: float) -> float | None:
         """Tell how long ago the last change was; None if there was none."""
         return None if self._last_change is None else now - self._last_change
@@ -75,7 +97,9 @@ class Debounce:
         return max(0.0, wanted - waited)
 
     def _learned(self) -> float:
-        if not self._intervals or self._latency is None:
+        if self.is_strict:
+            return BURST_WAIT
+        if self._latency is None:
             return 0.0
         rhythm = median(self._intervals)
         return 0.0 if self._latency <= rhythm else min(rhythm / 2, MAX_WAIT)

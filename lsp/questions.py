@@ -74,6 +74,8 @@ def pose(
     fixed = None if config.debounce_ms == "auto" else config.debounce_ms / 1000
     wait = server.debounce.wait(now, fixed)
     is_invoked = trigger is Trigger.INVOKED
+    # A wait of the user's own, and the end of a burst, come before any work.
+    is_strict = fixed is not None or server.debounce.is_strict
     request = Request(
         snapshot=view.snapshot,
         cursor_byte=view.byte_of(ask.place),
@@ -81,11 +83,10 @@ def pose(
         max_items=config.candidates if is_invoked else 1,
         selected=_selected(view, ask),
         max_tokens=None if config == usual else config.max_tokens,
-        patience_s=wait if fixed is None and not is_invoked else 0.0,
+        patience_s=0.0 if is_invoked or is_strict else wait,
     )
-    return Question(
-        ask.uri, view, request, turn, 0.0 if is_invoked or fixed is None else wait
-    )
+    strict = wait if is_strict and not is_invoked else 0.0
+    return Question(ask.uri, view, request, turn, strict)
 
 
 async def resolve(server: Server, question: Question) -> list[ShownOffer] | None:

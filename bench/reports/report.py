@@ -58,6 +58,7 @@ def report(result: Result, about: Mapping[str, Any]) -> dict[str, Any]:
         "start": {
             "starts": len(result.ready_s),
             "ready_s": spread(result.ready_s, "p50", "max"),
+            "background_cores": round(result.background_cores, 2),
             "rss_mb": spread(_memory(result), "p50", "max"),
         },
         "digests": {trace.name: trace.digest for trace in result.traces},

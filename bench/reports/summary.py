@@ -60,7 +60,9 @@ def trace_summary(
         counted: The tokens of every question, where only some of them were asked.
     """
     everything, every_cost = samples, counted or samples
-    samples = [sample for sample in samples if sample.label != ARRIVE]
+    asked = [sample for sample in samples if sample.label != ARRIVE]
+    # Nobody waits for an answer that the next key has overtaken.
+    samples = [sample for sample in asked if not sample.overtaken]
     model = [sample for sample in samples if sample.context]
     requests = sum(cost.label != ARRIVE for cost in every_cost)
     row: dict[str, Any] = {
@@ -78,6 +80,8 @@ def trace_summary(
         "decode_ms_per_step": round(_per_step(model), 2),
         "decode_ms_per_token": round(_per_token(model), 2),
         "offered": round(_mean(bool(s.text) for s in samples), 4),
+        "overtaken": round(_mean(s.overtaken for s in asked), 4),
+        "taken": sum(s.taken for s in samples),
         "sources": dict(Counter(map(_source, samples)).most_common()),
         "reuse_stops": dict(Counter(s.reuse_stop for s in model if s.reuse_stop)),
         "labels": {
@@ -144,10 +148,13 @@ def _tokens(costs: Sequence[Sample | Counted]) -> dict[str, Any]:
 def _label(
     samples: Sequence[Sample], costs: Sequence[Sample | Counted]
 ) -> dict[str, Any]:
+    samples = [sample for sample in samples if not sample.overtaken]
     model = [sample for sample in samples if sample.context]
     computed = (cost.computed for cost in costs if cost.context)
     return {
         "requests": len(costs),
+        "answered": len(samples),
+        "context_tokens": spread((s.context for s in model), "p50", "max"),
         "latency_ms": spread((s.latency for s in samples), "p50", "p95"),
         "ttft_ms": spread((s.ttft for s in model), "p50", "p95"),
         "tokens_computed": spread(computed, "p50", "p95"),

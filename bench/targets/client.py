@@ -142,6 +142,10 @@ class LspClient:
         await self._send({"id": number, "method": method, "params": params})
         try:
             return await future
+        except asyncio.CancelledError:
+            # As editors do once nobody waits for the answer any more.
+            self._write({"method": "$/cancelRequest", "params": {"id": number}})
+            raise
         finally:
             self._waiting.pop(number, None)
 
@@ -244,12 +248,18 @@ class LspClient:
     async def _send(self, message: dict[str, Any]) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        self._process.stdin.write(frame(body))
+        self._write(message)
         try:
             await self._process.stdin.drain()
         except ConnectionError as error:
             raise ServerGoneError("the server closed its input") from error
+
+    def _write(self, message: dict[str, Any]) -> None:
+        """Put a message into the pipe's buffer."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self._process.stdin.write(frame(body))
 
     async def _read(self) -> None:
         assert self._process is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from bench.traces import disturb
+from bench.traces import disturb, human
 from bench.traces.corpus import by_repository
 from bench.traces.disturb import BACK, WARM
 from bench.traces.places import Visit, begin, target_in
@@ -213,4 +213,14 @@ TRACES: dict[str, Generator] = {
     "undo-redo": _undo_redo,
     "jump": _jump,
     "restart": _restart,
+    "cold-typing": human.cold_typing,
+    "human-session": human.human_session,
+    "busy": human.busy,
 }
+
+LIVE_TRACES = frozenset({"cold-typing", "human-session", "busy"})
+"""Traces whose keys come on time, whether or not there is an answer; they go through
+a real server unless told otherwise, and are played only when asked for by name."""
+
+BY_DEFAULT = tuple(name for name in TRACES if name not in LIVE_TRACES)
+"""What is played where no trace is named."""

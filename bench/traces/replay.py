@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import psutil
 
+from bench.traces.generators import LIVE_TRACES
+from bench.traces.live import LiveKeys
+from bench.traces.load import BackgroundLoad
 from bench.traces.sample import make_sample
 from bench.traces.trace import (
     ARRIVE,
     Ask,
     Focus,
+    Load,
     Open,
     Pause,
     Probe,
     Restart,
     Settle,
+    Take,
     TypedEdit,
 )
 
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from bench.traces.sample import Divergence, Journal, Sample
     from bench.traces.trace import Episode, Step, Trace
 
-Pace = Literal["human", "max"]
+Pace = Literal["human", "max", "live"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,8 @@ class ReplayPlan:
 
     Attributes:
         name: The target's name in the journal and in reports.
-        pace: Whether to wait between keystrokes as a person does.
+        pace: `max` does not wait between keystrokes; `human` waits after each answer;
+            with `live`, keys come on time, whether or not there is an answer.
         max_asks: Replay only as many episodes, spread over the trace, as hold so
             many questions; None for all.
         settle: Upper limit of seconds for the reading steps of a trace.
@@ -95,13 +101,16 @@ class Replay:
         self._progress = progress
         self._started = False
         self._asks = 0
+        self._is_live = False
         self.ready_s: list[float] = []
         self._begin = time.monotonic()
+        self.load = BackgroundLoad()
 
     async def __aenter__(self) -> Replay:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.load.stop()
         if self._started:
             await self._target.close()
 
@@ -113,6 +122,7 @@ class Replay:
         """
         plan = self._plan
         self._asks = 0
+        self._is_live = plan.pace == "live" or trace.name in LIVE_TRACES
         episodes = spread(trace.episodes, plan.max_asks)
         self._progress.trace(plan.name, trace.name, len(episodes))
         samples: list[Sample] = []
@@ -135,6 +145,8 @@ class Replay:
             await self._target.start()
             self.ready_s.append(time.perf_counter() - began)
             self._started = True
+        if self._is_live and every == 1:
+            return await self._live(episode)
         samples: list[Sample] = []
         index = counted = 0
         for step in episode.steps:
@@ -152,6 +164,27 @@ class Replay:
             else:
                 await self._step(step)
         return samples
+
+    async def _live(self, episode: Episode) -> list[Sample]:
+        """Press keys on time; a question lives until the next key at most."""
+        keys = LiveKeys(
+            episode.name, self._target, lambda ask, n: self._ask(ask, episode, n)
+        )
+        for step in episode.steps:
+            match step:
+                case Ask():
+                    await keys.ask(step)
+                case Pause(seconds):
+                    await keys.wait(seconds)
+                case TypedEdit():
+                    await keys.edit(step)
+                case Take():
+                    await keys.take(step)
+                case _:
+                    await keys.finish()
+                    await self._step(step)
+        await keys.finish()
+        return keys.samples
 
     async def _probe(self, sample: Sample) -> Sample:
         target = self._target
@@ -171,6 +204,12 @@ class Replay:
             case Pause(seconds):
                 if self._plan.pace == "human":
                     await asyncio.sleep(seconds)
+            case Take(uri, version, start, text):
+                # Whether it is on offer is a question of time that only `live` asks.
+                edit = TypedEdit(uri, version, start, start, text)
+                await target.edit(edit)
+            case Load(cores):
+                self.load.set_cores(cores)
             case Settle(seconds):
                 await target.settle(min(seconds, self._plan.settle))
             case Restart():

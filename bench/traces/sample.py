@@ -50,7 +50,8 @@ class Sample:
 
     Times are milliseconds; `latency` is the asker's wall clock, the others are the
     target's account. `at_s` counts from the beginning of the replay, `index` the
-    episode's questions.
+    episode's questions. An overtaken question got no answer before the next key came;
+    `taken` counts the characters of the answer that were taken.
     """
 
     episode: str
@@ -74,6 +75,8 @@ class Sample:
     text: str
     rss_mb: float
     divergence: Divergence | None = None
+    overtaken: bool = False
+    taken: int = 0
 
 
 def make_sample(

@@ -60,9 +60,34 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Time between two keystrokes; only the human pace waits for it."""
+    """Time between two keystrokes; `max` does not wait for it.
+
+    The human pace waits so long after an answer, the live pace after the last key.
+    """
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The next characters are on offer and are taken, or else are typed one by one.
+
+    `version` is the document's after the last of them; `pauses` are seconds before
+    each of them.
+    """
+
+    uri: str
+    version: int
+    start_byte: int
+    text: str
+    pauses: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Other programs keep so many processor cores busy from now on."""
+
+    cores: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +109,7 @@ class Probe:
     uri: str
 
 
-Step = Open | TypedEdit | Focus | Ask | Pause | Settle | Restart | Probe
+Step = Open | TypedEdit | Focus | Ask | Pause | Take | Load | Settle | Restart | Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +244,25 @@ class Script:
             at += len(stroke.encode())
             self.ask(uri, at, label)
         return at
+
+    def key(
+        self, uri: str, start: int, end: int, text: str, pause: float, label: str
+    ) -> None:
+        """Press one key `pause` seconds after the last one, and ask behind it."""
+        self._steps.append(Pause(pause))
+        self.replace(uri, start, end, text)
+        self.ask(uri, start + len(text.encode()), label)
+
+    def take(self, uri: str, at: int, text: str, pauses: list[float]) -> None:
+        """Take `text` if it is on offer, else type it."""
+        data = self._texts[uri]
+        self._texts[uri] = data[:at] + text.encode() + data[at:]
+        self._versions[uri] += len(text)
+        self._steps.append(Take(uri, self._versions[uri], at, text, tuple(pauses)))
+
+    def load(self, cores: int) -> None:
+        """Let other programs keep cores busy."""
+        self._steps.append(Load(cores))
 
     def settle(self, seconds: float) -> None:
         """Read for a while."""

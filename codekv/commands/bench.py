@@ -36,13 +36,17 @@ PLAIN_WIDTH = 150
 @click.option("--seed", default=1, show_default=True, help="Same seed, same requests.")
 @click.option(
     "--pace",
-    type=click.Choice(["human", "max"]),
+    type=click.Choice(["human", "max", "live"]),
     default="max",
     show_default=True,
-    help="human waits between keystrokes, and leaves pauses for idle work.",
+    help="human waits between an answer and the next key; live presses keys on time.",
 )
 @click.option("--quick", is_flag=True, help="A look in about three minutes.")
-@click.option("--lsp", is_flag=True, help="Through a real server process over stdio.")
+@click.option(
+    "--lsp/--no-lsp",
+    default=None,
+    help="Through a real server process over stdio; the default of live traces.",
+)
 @click.option("--as-used", is_flag=True, help="With every shortcut a user has.")
 @click.option(
     "--baseline",
@@ -93,6 +97,11 @@ def bench(**given: Any) -> None:
 
         show(console, *given["compare"])
         return
+    if given["lsp"] is None:
+        from bench.traces.generators import LIVE_TRACES
+
+        names = given["names"]
+        given["lsp"] = bool(names) and LIVE_TRACES.issuperset(names)
     root = _root(given)
     config = _config(given, root)
     report = asyncio.run(_measure(_options(given, root), config, given, console))

@@ -31,6 +31,10 @@ LINES = (
     ("memory swing", "memory_swing", "{:.1%}"),
     ("evictions", "evictions", "{:.0f}"),
     ("cancelled", "cancelled", "{:.0f}"),
+    ("per change", "processor_ms_per_change", "{:.0f} ms of processor time"),
+    ("in vain", "processor_share_dropped", "{:.1%} of it for dropped answers"),
+    ("ahead", "processor_share_idle", "{:.1%} of it for idle work"),
+    ("tokens dropped", "tokens_dropped", "{:.0f} decoded for dropped answers"),
     ("shown", "shown", "{:.0f}"),
     ("accepted", "accepted", "{:.0f}"),
 )

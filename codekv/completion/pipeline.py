@@ -228,6 +228,11 @@ class Pipeline:
         reason = "" if items else found[0].reason
         return replace(found[0], items=items, reason=reason, timing=timing)
 
+    @property
+    def num_dropped(self) -> int:
+        """Tokens that were decoded for answers which newer questions replaced."""
+        return self._drafts.num_dropped
+
     def climb(self, uri: str) -> Cooperative[int]:
         """Idle, between keystrokes: make richer prompts of a document ready.
 

@@ -35,11 +35,16 @@ class Given:
 
 
 class Drafts:
-    """One answer per document; on the engine's thread."""
+    """One answer per document; on the engine's thread.
+
+    Attributes:
+        num_dropped: Tokens decoded for answers that were dropped.
+    """
 
     def __init__(self, token_bytes: Callable[[int], bytes]) -> None:
         self._token_bytes = token_bytes
         self._given: dict[str, Given] = {}
+        self.num_dropped = 0
 
     @contextmanager
     def recording(
@@ -58,6 +63,9 @@ class Drafts:
 
         try:
             yield progress
+        except GeneratorExit:
+            self.num_dropped += len(told)
+            raise
         finally:
             self.note(uri, data, start, told)
 

@@ -81,8 +81,10 @@ class Service:
         # The newest question of each document, unless what it was asked under has
         # changed since: then its answer is not remembered and plans no pause.
         self._asked: dict[str, Request] = {}
+        self._newest: dict[str, Request] = {}
         self._climbing: dict[str, Job[int]] = {}
         self._open: dict[str, Snapshot] = {}
+        self._num_changes = 0
 
     def start(self) -> None:
         """Begin to load the model in the background."""
@@ -103,6 +105,7 @@ class Service:
 
     def document_changed(self, snapshot: Snapshot) -> None:
         """Note a newly opened or changed document; may start idle work."""
+        self._num_changes += snapshot.uri in self._open
         self._open[snapshot.uri] = snapshot
         self._look_ahead(snapshot)
         self._reporter.follow(self.status)
@@ -122,6 +125,7 @@ class Service:
         """Forget a document's live state; stored blocks stay."""
         self._open.pop(uri, None)
         self._asked.pop(uri, None)
+        self._newest.pop(uri, None)
         self._climbing.pop(uri, None)
         self._answers.forget(uri)
         self._worker.cancel_idle([f"{uri} {kind}" for kind in _IDLE_KINDS])
@@ -159,7 +163,7 @@ class Service:
             return known
         assert self._pipeline is not None
         pipeline, uri = self._pipeline, request.snapshot.uri
-        self._asked[uri] = request
+        self._asked[uri] = self._newest[uri] = request
         try:
             completion = self._confident(await self._ask(pipeline, request, started))
             if self._asked.get(uri) is request:
@@ -184,7 +188,7 @@ class Service:
             return planned
         if planned.num_missing > CHEAP_TOKENS:
             await asyncio.sleep(request.patience_s)
-            if self._asked.get(uri, request) is not request:
+            if self._newest.get(uri, request) is not request:
                 raise CancelledWorkError("replaced by newer work")
         return await self._await(self._worker.submit(uri, pipeline.answer(planned)))
 
@@ -208,10 +212,23 @@ class Service:
             model,
             self._message,
             self._last,
-            self._reporter.metrics(),
+            {**self._reporter.metrics(), **self._costs()},
             self._reporter.advice(),
             self._worker.is_idle,
         )
+
+    def _costs(self) -> dict[str, float]:
+        """What typing costs in processor time, and how much of it was in vain."""
+        effort, pipeline = self._worker.effort, self._pipeline
+        if pipeline is None or not self._num_changes:
+            return {}
+        total = max(effort.total_s, 1e-9)
+        return {
+            "processor_ms_per_change": effort.total_s * 1e3 / self._num_changes,
+            "processor_share_dropped": effort.dropped_s / total,
+            "processor_share_idle": effort.idle_s / total,
+            "tokens_dropped": float(pipeline.num_dropped),
+        }
 
     def clear_cache(self) -> None:
         """Drop every stored block of every tier."""

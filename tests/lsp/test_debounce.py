@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp.debounce import MAX_WAIT, Debounce
+from lsp.debounce import BURST_S, BURST_WAIT, MAX_WAIT, Debounce
 
 
 def typing(interval, latency, keys=30, client_wait=0.0):
@@ -29,9 +29,19 @@ def test_answers_that_fit_between_two_keys_do_not_wait():
 
 
 def test_slow_answers_wait_for_half_the_rhythm_at_most():
-    for interval, wanted in ((0.02, 0.01), (0.12, 0.06), (0.5, MAX_WAIT)):
+    for interval, wanted in ((0.04, 0.02), (0.12, 0.06), (0.5, MAX_WAIT)):
         debounce, now = typing(interval, 1.0)
         assert abs(debounce.wait(now) - wanted) < 1e-9
+
+
+def test_a_burst_of_changes_that_nobody_types_waits_for_its_end():
+    held, now = typing(BURST_S / 2, 0.001)
+    typed, later = typing(BURST_S * 2, 0.001)
+    assert held.is_strict
+    assert abs(held.wait(now) - BURST_WAIT) < 1e-9
+    assert not typed.is_strict
+    assert typed.wait(later) == 0.0
+    assert Debounce().is_strict
 
 
 def test_pauses_are_no_rhythm():
@@ -43,10 +53,10 @@ def test_pauses_are_no_rhythm():
     assert debounce.wait(now) == before > 0.0
 
 
-def test_without_a_rhythm_nothing_is_known_to_be_in_vain():
+def test_without_a_rhythm_a_question_waits_for_the_end_of_a_burst():
     debounce = Debounce()
     debounce.changed(1.0)
-    assert debounce.wait(1.0) == 0.0
+    assert debounce.wait(1.0) == BURST_WAIT
 
 
 def test_what_the_editor_has_waited_itself_counts():

@@ -1,17 +1,30 @@
+import asyncio
 import os
 from collections import Counter
 from pathlib import Path
 from random import Random
 
+import psutil
 import pytest
 
 from bench.targets.target import TargetDocuments
-from bench.traces import corpus, disturb
+from bench.traces import corpus, disturb, load
 from bench.traces import generators as traces
 from bench.traces.places import DEEP, strokes_from
 from bench.traces.replay import Replay, ReplayPlan, spread
 from bench.traces.sample import Journal, Sample
-from bench.traces.trace import Ask, Open, Restart, Trace, TypedEdit
+from bench.traces.trace import (
+    Ask,
+    Episode,
+    Load,
+    Open,
+    Pause,
+    Restart,
+    Take,
+    Trace,
+    TypedEdit,
+)
+from codekv.completion.api import Completion, Item
 from codekv.errors import UsageError
 
 SAMPLES = corpus.SAMPLES
@@ -28,6 +41,10 @@ def texts_at_asks(trace: Trace):
                 documents.open(step)
             elif isinstance(step, TypedEdit):
                 documents.edit(step)
+            elif isinstance(step, Take):
+                start, text = step.start_byte, step.text
+                edit = TypedEdit(step.uri, step.version, start, start, text)
+                documents.edit(edit)
             elif isinstance(step, Restart):
                 documents.clear()
             elif isinstance(step, Ask):
@@ -67,6 +84,10 @@ def test_versions_grow_by_one(name):
             elif isinstance(step, TypedEdit):
                 versions[step.uri] += 1
                 assert step.version == versions[step.uri]
+            elif isinstance(step, Take):
+                versions[step.uri] += len(step.text)
+                assert step.version == versions[step.uri]
+                assert len(step.pauses) == len(step.text)
 
 
 def test_type_line_types_fifteen_strokes_deep_in_the_file():
@@ -269,8 +290,6 @@ class Recorder:
         self.calls.append("focus")
 
     async def ask(self, step):
-        from codekv.completion.api import Completion
-
         self.asked.append((self.documents[step.uri].data, step.cursor_byte))
         return Completion()
 
@@ -306,7 +325,8 @@ async def play(target, plan, journal, names, every=1):
 async def test_two_replays_ask_identical_questions():
     first, second = Recorder(), Recorder()
     for target in (first, second):
-        await play(target, ReplayPlan("codekv"), Journal(None, "r"), NAMES)
+        names = list(traces.BY_DEFAULT)
+        await play(target, ReplayPlan("codekv"), Journal(None, "r"), names)
     assert first.asked == second.asked
     assert first.calls == second.calls
     assert first.calls[0] == "start"
@@ -348,3 +368,91 @@ async def test_targets_without_memory_may_be_asked_every_third_time():
         target, ReplayPlan("fresh"), Journal(None, "r"), ["type-line"], every=4
     )
     assert [sample.index for sample in samples] == [1, 5, 9, 13, 2, 6, 10, 14]
+
+
+class Offering(Recorder):
+    """Answers after a while with what the author wrote next."""
+
+    def __init__(self, delay: float, text: str) -> None:
+        super().__init__()
+        self._delay = delay
+        self._text = text
+
+    async def ask(self, step):
+        await asyncio.sleep(self._delay)
+        await super().ask(step)
+        return Completion((Item("c", self._text, step.cursor_byte, step.cursor_byte),))
+
+
+def keys(*steps):
+    """An episode of one short document that is typed in at its end."""
+    return Trace("cold-typing", (Episode("e", (Open("u", "python", "a"), *steps)),))
+
+
+async def live(target, trace):
+    async with Replay(target, ReplayPlan("x"), Journal(None, "r"), Silent()) as replay:
+        return await replay.play(trace)
+
+
+async def test_a_live_key_overtakes_a_question_that_is_not_answered_in_time():
+    steps = [
+        Pause(0.05),
+        TypedEdit("u", 2, 1, 1, "b"),
+        Ask("u", 2, "cold"),
+        Pause(0.05),
+        TypedEdit("u", 3, 2, 2, "c"),
+        Ask("u", 3, "cold"),
+    ]
+    slow = await live(Offering(0.2, "d"), keys(*steps))
+    fast = await live(Offering(0.0, "d"), keys(*steps))
+
+    assert [sample.overtaken for sample in slow] == [True, False]
+    assert slow[0].text == ""
+    assert slow[0].latency < 150
+    assert [sample.overtaken for sample in fast] == [False, False]
+    assert [sample.index for sample in fast] == [0, 1]
+
+
+@pytest.mark.parametrize(("offered", "taken"), [("cde", 2), ("x", 0)])
+async def test_what_is_on_offer_is_taken_and_typed_otherwise(offered, taken):
+    target = Offering(0.0, offered)
+    samples = await live(
+        target,
+        keys(
+            TypedEdit("u", 2, 1, 1, "b"),
+            Ask("u", 2, "type"),
+            Take("u", 4, 2, "cd", (0.01, 0.01)),
+        ),
+    )
+
+    assert target.documents["u"].data == b"abcd"
+    assert target.documents["u"].version == 4
+    assert samples[0].taken == taken
+    assert len(samples) == (2 if taken else 3)
+
+
+async def test_a_background_load_takes_what_it_is_told_to_and_ends():
+    replay = Replay(Recorder(), ReplayPlan("x"), Journal(None, "r"), Silent())
+    async with replay:
+        await replay.play(keys(Load(1), Pause(0.5), TypedEdit("u", 2, 1, 1, "b")))
+        assert replay.load.cores == 0.0
+    assert replay.load.cpu_s > 0.0
+    assert replay.load.wall_s >= 0.5
+    assert not [
+        child
+        for child in psutil.Process().children()
+        if load.BUSY_LOOP in child.cmdline()
+    ]
+
+
+@pytest.mark.parametrize("name", ["human-session", "cold-typing"])
+def test_people_type_as_published(name):
+    pauses = [
+        step.seconds
+        for episode in traces.build(name, FILES, 40, seed=2).episodes
+        for step in episode.steps
+        if isinstance(step, Pause)
+    ]
+    typing = [seconds for seconds in pauses if seconds < 1.0]
+    assert 0.16 < sum(typing) / len(typing) < 0.32
+    assert min(pauses) >= 0.03

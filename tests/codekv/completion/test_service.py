@@ -1,16 +1,27 @@
 """What the service does with answers that come after something else has changed."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
 from codekv.completion import answers as answers_module
 from codekv.completion import load
+from codekv.completion import service as service_module
 from codekv.completion.answers import Answers
-from codekv.completion.api import Completion, Item, Request, Trigger
+from codekv.completion.api import (
+    AnswerSource,
+    Completion,
+    Item,
+    Request,
+    Trigger,
+)
+from codekv.completion.pipeline import PlannedAnswer
 from codekv.completion.service import Service
 from codekv.config import Config, apply
+from codekv.engine.speed import Speed
+from codekv.errors import CancelledWorkError
 from codekv.testing.tiny import load_tiny
 from codekv.text.snapshot import Snapshot
 
@@ -121,3 +132,77 @@ def test_an_answer_computed_ahead_may_come_while_another_is_looked_for(
     other = Request(snapshot("y" + TEXT), 1)
 
     assert known.find(other) is None
+
+
+@pytest.mark.asyncio
+async def test_it_tells_what_typing_costs_and_how_much_was_in_vain(service) -> None:
+    assert "processor_ms_per_change" not in service.status().metrics
+    service.document_changed(snapshot())
+    service.document_changed(snapshot(TEXT + "x", 1))
+    dropped = asyncio.ensure_future(service.complete(request(TEXT + "x")))
+    await asyncio.sleep(0)
+    await service.complete(request(TEXT + "xy"))
+    await asyncio.gather(dropped, return_exceptions=True)
+    await service.idle()
+
+    metrics = service.status().metrics
+    assert metrics["processor_ms_per_change"] > 0
+    assert 0 <= metrics["processor_share_dropped"] < 1
+    assert 0 <= metrics["processor_share_idle"] <= 1
+    assert metrics["tokens_dropped"] >= 0
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("missing", "waits"), [(2, False), (3, True)])
+async def test_only_costly_work_waits_for_a_newer_question(
+    service, monkeypatch, missing, waits
+) -> None:
+    monkeypatch.setattr(PlannedAnswer, "num_missing", missing)
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(service_module.asyncio, "sleep", sleep)
+    patient = replace(request(), patience_s=0.07)
+    completion = await service.complete(patient)
+
+    assert completion.source is AnswerSource.MODEL
+    assert (0.07 in slept) == waits
+
+
+@pytest.mark.asyncio
+async def test_a_question_that_waited_gives_way_to_a_newer_one(
+    service, monkeypatch
+) -> None:
+    monkeypatch.setattr(PlannedAnswer, "num_missing", 100)
+    old = asyncio.ensure_future(service.complete(replace(request(), patience_s=0.2)))
+    await asyncio.sleep(0.05)
+    new = await service.complete(request(TEXT + "x"))
+
+    assert new.source is AnswerSource.MODEL
+    with pytest.raises(CancelledWorkError):
+        await old
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("idle_work", [True, False])
+async def test_context_grows_between_questions_with_idle_work(
+    monkeypatch, idle_work
+) -> None:
+    monkeypatch.setattr(load, "load_pipeline", load_tiny)
+    kvcache = {"max_length": 1200, "reuse": "exact", "disk": False}
+    kvcache["idle_work"] = idle_work
+    completion = {"max_tokens": 8, "suffix_tokens": 60}
+    values = {"kvcache": kvcache, "completion": completion}
+    service = Service(apply(Config(), values, "test")[0])
+    await service.ready()
+    slow = Speed(0.001, 5.0)
+    await service.inspect(lambda engine: setattr(engine, "speed", slow))
+    first = await service.complete(request())
+    await service.idle()
+    await service.inspect(lambda engine: setattr(engine, "speed", slow))
+    second = await service.complete(request(TEXT + "x"))
+    await service.close()
+
+    assert (second.tokens.context > 3 * first.tokens.context) == idle_work
