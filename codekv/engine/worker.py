@@ -6,7 +6,9 @@ after one decoding step or one prefill chunk. Knows nothing of models or text.
 Order: calls as they came, then the newest request, then older requests, then idle jobs
 by rank, the newest first. An idle job is set aside whenever a request waits. Most idle
 jobs begin only once requests have been absent for a moment, so that fast typing never
-meets one; those made for the gaps between keystrokes run at once.
+meets one; those made for the gaps between keystrokes run at once. Where no gap is left,
+because every request is replaced before it is answered, they get as much time as the
+requests that are in vain: richer answers a little later are worth more than none.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+MANY_IN_VAIN = 2
+"""One replaced request is a quick key; two in a row are a machine that is too slow."""
 
 
 @dataclass(eq=False)
@@ -96,6 +101,10 @@ class Worker:
         self._idle_delay = idle_delay
         self._quiet_since = 0.0
         self._effort = Effort()
+        # Requests replaced since the last one that was answered, and seconds that work
+        # for the gaps may take before the next step of a request.
+        self._num_in_vain = 0
+        self._owed_s = 0.0
         self._calls: list[Job[Any]] = []
         self._requests: list[Job[Any]] = []
         self._idle: list[Job[Any]] = []
@@ -218,22 +227,24 @@ class Worker:
                             return job
                 if self._calls:
                     return self._calls[0]
-                if self._requests:
+                in_gaps = [job for job in self._idle if job.in_gaps]
+                if self._requests and not (in_gaps and self._owed_s > 0.0):
                     return self._requests[-1]
                 if self._closed:
                     return None
                 wait = self._quiet_since + self._idle_delay - time.perf_counter()
-                ready = [job for job in self._idle if job.in_gaps or wait <= 0]
+                ready = self._idle if wait <= 0 and not self._requests else in_gaps
                 if ready:
                     return min(ready, key=lambda job: (job.rank, -job.submitted))
                 self._wake.wait(wait if self._idle else None)
 
     def _step(self, job: Job[Any]) -> bool:
         """Advance a job by one step; whether it is over."""
-        began = time.process_time()
+        started, began = time.perf_counter(), time.process_time()
         is_over = self._advance(job)
         spent = time.process_time() - began
         job.cpu_s += spent
+        self._share_out(job, time.perf_counter() - started, is_over=is_over)
         effort = self._effort
         if job.idle:
             self._effort = replace(effort, idle_s=effort.idle_s + spent)
@@ -242,6 +253,16 @@ class Worker:
         elif is_over:
             self._effort = replace(effort, answers_s=effort.answers_s + job.cpu_s)
         return is_over
+
+    def _share_out(self, job: Job[Any], seconds: float, *, is_over: bool) -> None:
+        """Note who had the thread; see the module's order of jobs."""
+        if job.in_gaps:
+            self._owed_s = max(self._owed_s - seconds, 0.0)
+        elif not job.idle:
+            if is_over and job.topic:
+                self._num_in_vain = self._num_in_vain + 1 if job.cancelled else 0
+            is_late = self._num_in_vain >= MANY_IN_VAIN
+            self._owed_s = self._owed_s + seconds if is_late else 0.0
 
     def _advance(self, job: Job[Any]) -> bool:
         """Run a job up to its next yield; whether it is over."""

@@ -213,3 +213,40 @@ def test_effort_is_told_apart_by_what_came_of_it(worker) -> None:
     assert effort.answers_s >= 0.02
     assert effort.idle_s >= 0.01
     assert effort.total_s == effort.dropped_s + effort.answers_s + effort.idle_s
+
+
+def timed(log, name, seconds, count=100_000):
+    for _ in range(count):
+        time.sleep(seconds)
+        log.append(name)
+        yield
+
+
+def test_where_no_gap_is_left_work_for_the_gaps_gets_half_of_the_time(worker) -> None:
+    log, jobs = [], []
+    worker.submit_idle("doc climb", timed(log, "climb", 0.001), in_gaps=True)
+    for number in range(4):
+        del log[:]
+        jobs.append(worker.submit("doc", timed(log, number, 0.004)))
+        time.sleep(0.1)
+        if number == 1:
+            assert set(log[2:]) == {1}
+    worker.close()
+
+    climbs, steps = log.count("climb"), log.count(3)
+    assert steps > 0
+    assert 1 <= climbs / steps <= 8
+
+
+def test_gaps_are_enough_once_a_request_is_answered_in_time(worker) -> None:
+    log = []
+    worker.submit_idle("doc climb", timed(log, "climb", 0.001), in_gaps=True)
+    for number in range(4):
+        worker.submit("doc", timed(log, number, 0.004))
+        time.sleep(0.03)
+    worker.submit("doc", timed(log, "answered", 0.001, 1)).future.result(5)
+    del log[:]
+    worker.submit("doc", timed(log, "last", 0.004, 5)).future.result(5)
+    end = len(log) - 1 - log[::-1].index("last")
+
+    assert "climb" not in log[log.index("last") : end]
