@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
+from codekv.completion.climbing import Climber
 from codekv.completion.prompt.planner import PromptChoice, choose_prompt
 from codekv.completion.prompt.stale_uses import Definitions
 from codekv.completion.prompt.tasks import Prepared, TaskMaker
@@ -62,31 +62,6 @@ class PlannedAnswer:
         return task.reuse.num_computed[task.repair_level]
 
 
-@dataclass(frozen=True, slots=True)
-class _Goal:
-    """What idle work climbs to for a question; nothing where `wanted` is None."""
-
-    request: Request
-    anchor_byte: int
-    wanted: Prepared | None
-
-    def is_near(self, other: _Goal) -> bool:
-        """Whether prompts for both begin alike: one is typed on from the other."""
-        old, new = self.request, other.request
-        head, tail = old.snapshot.data, new.snapshot.data
-        end = min(self.anchor_byte, other.anchor_byte)
-        return (
-            self.anchor_byte == other.anchor_byte
-            and head[:end] == tail[:end]
-            and _below(old) == _below(new)
-        )
-
-
-def _below(request: Request) -> bytes:
-    """The text below the cursor's line."""
-    return request.snapshot.data[request.cursor_byte :].partition(b"\n")[2]
-
-
 class Pipeline:
     """Answers requests with one engine and one tokenizer."""
 
@@ -104,10 +79,7 @@ class Pipeline:
         # Where each document was asked about last: its window's token, the cursor.
         self._places: dict[str, tuple[int, int]] = {}
         self._definitions = Definitions()
-        # By document, the newest question and the prompt to climb to for it.
-        self._goals: dict[str, _Goal] = {}
-        # Is told of a document that has such a goal now.
-        self.on_goal: Callable[[str], None] = lambda _uri: None
+        self.climber = Climber(engine, self._choice)
         self._ids = count()
         fim = tokenizer.fim
         stop_ids = {*engine.runtime.spec.eos_ids, *(fim.stop if fim else ())}
@@ -147,12 +119,9 @@ class Pipeline:
         if plan.shape is Shape.NONE:
             return self._nothing(plan.reason, submitted)
         choice = self._affordable(request, document, plan)
-        prepared = choice.prepared
         if not is_ahead:
-            goal = _Goal(request, prepared.anchor_byte, choice.wanted)
-            self._goals[request.snapshot.uri] = goal
-            self.on_goal(request.snapshot.uri)
-        return PlannedAnswer(request, prepared, submitted, started)
+            self.climber.note(request, choice)
+        return PlannedAnswer(request, choice.prepared, submitted, started)
 
     def answer(self, planned: PlannedAnswer) -> Cooperative[Completion]:
         """Compute and decode the answer to a planned request."""
@@ -232,45 +201,6 @@ class Pipeline:
     def num_dropped(self) -> int:
         """Tokens that were decoded for answers which newer questions replaced."""
         return self._drafts.num_dropped
-
-    def climb(self, uri: str) -> Cooperative[int]:
-        """Idle, between keystrokes: make richer prompts of a document ready.
-
-        Goes on for the newest question while its prompt begins as the last one's did.
-
-        Returns:
-            How many prompts were made ready.
-        """
-        climbed = 0
-        while (goal := self._goals.pop(uri, None)) is not None:
-            wanted = goal.wanted
-            if wanted is None:
-                return climbed
-            with closing(self.engine.grow(wanted.task)) as steps:
-                while not self._is_elsewhere(uri, goal):
-                    try:
-                        next(steps)
-                    except StopIteration:
-                        climbed += 1
-                        self._goals.setdefault(uri, self._next_goal(goal))
-                        break
-                    yield
-        return climbed
-
-    def _is_elsewhere(self, uri: str, goal: _Goal) -> bool:
-        """Whether a newer question needs another prompt than the one in the making."""
-        newer = self._goals.get(uri)
-        if newer is None:
-            return False
-        return newer.wanted is None or not goal.is_near(newer)
-
-    def _next_goal(self, goal: _Goal) -> _Goal:
-        """What to climb to once a prompt for a question is ready."""
-        request = goal.request
-        document = self.documents.update(request.snapshot)
-        plan = self._maker.plan(request, document)
-        choice = self._affordable(request, document, plan)
-        return replace(goal, wanted=choice.wanted)
 
     def prepare(self, request: Request) -> Cooperative[int]:
         """Idle: make the full prompt of a request ready and exact."""
@@ -356,7 +286,7 @@ class Pipeline:
             self._maker.others.forget(uri)
         self._definitions.forget(uri)
         self._places.pop(uri, None)
-        self._goals.pop(uri, None)
+        self.climber.forget(uri)
 
     def _look_around(
         self, document: CodeDocument, request: Request, is_pause: bool
@@ -371,6 +301,11 @@ class Pipeline:
     def watch(self, others: OtherFiles) -> None:
         """Say in prompts what other files offer."""
         self._maker.others = others
+
+    def _choice(self, request: Request) -> PromptChoice:
+        """The prompt of a question as it would be answered now."""
+        document = self.documents.update(request.snapshot)
+        return self._affordable(request, document, self._maker.plan(request, document))
 
     def _affordable(
         self, request: Request, document: CodeDocument, plan: ShapePlan

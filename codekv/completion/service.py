@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from codekv.completion.answers import Answers
 from codekv.completion.api import (
@@ -24,6 +24,7 @@ from codekv.completion.api import (
     Timing,
     Trigger,
 )
+from codekv.completion.idle_plans import IdlePlans
 from codekv.completion.popup import as_if_selected, with_selection
 from codekv.completion.privacy.exclusion import Privacy
 from codekv.completion.report import Reporter
@@ -48,15 +49,8 @@ log = logging.getLogger(__name__)
 
 LAST_FLUSH_MS = 300.0
 
-SCAN_RANK = 9
-"""Behind all that is done for the document at hand."""
-
 _LOADING = "the model itself"
 """A topic that is no document's, since a URI has no spaces."""
-
-_IDLE_KINDS = ("climb", "prepare", "speculate", "warm", "far")
-"""Idle work in its order, the first between keystrokes too; with a document's uri
-before it, a topic."""
 
 CHEAP_TOKENS = 2
 """A question that lacks no more than this starts at once: it takes one step, which a
@@ -70,6 +64,7 @@ class Service:
         self.config = config
         self.workspace = workspace
         self._worker = Worker()
+        self._idle_plans = IdlePlans(self._worker, config)
         self._privacy = Privacy(config.privacy, workspace)
         self._answers = Answers()
         self._reporter = Reporter(config)
@@ -82,7 +77,6 @@ class Service:
         # changed since: then its answer is not remembered and plans no pause.
         self._asked: dict[str, Request] = {}
         self._newest: dict[str, Request] = {}
-        self._climbing: dict[str, Job[int]] = {}
         self._open: dict[str, Snapshot] = {}
         self._num_changes = 0
 
@@ -118,17 +112,17 @@ class Service:
             self._worker.call(lambda: pipeline.disown(silence))
 
     def _look_ahead(self, snapshot: Snapshot) -> None:
-        if self._pipeline is not None and self._privacy.silence(snapshot) is None:
-            self._warm(self._pipeline, snapshot)
+        pipeline, is_silent = self._pipeline, self._privacy.silence(snapshot)
+        if pipeline is not None and not is_silent and not self._paused:
+            self._idle_plans.warm(pipeline, snapshot)
 
     def document_closed(self, uri: str) -> None:
         """Forget a document's live state; stored blocks stay."""
         self._open.pop(uri, None)
         self._asked.pop(uri, None)
         self._newest.pop(uri, None)
-        self._climbing.pop(uri, None)
         self._answers.forget(uri)
-        self._worker.cancel_idle([f"{uri} {kind}" for kind in _IDLE_KINDS])
+        self._idle_plans.drop(uri)
         pipeline = self._pipeline
         if pipeline is not None:
             self._worker.call(lambda: pipeline.forget(uri))
@@ -140,7 +134,7 @@ class Service:
             return
         if snapshot is not None:
             self._look_ahead(snapshot)
-        self._scan(pipeline)
+        self._idle_plans.scan(pipeline)
         self._reporter.follow(self.status)
 
     def peek(self, request: Request) -> Completion | None:
@@ -168,7 +162,9 @@ class Service:
             completion = self._confident(await self._ask(pipeline, request, started))
             if self._asked.get(uri) is request:
                 self._answers.note(request, completion)
-                self._plan_idle(pipeline, request, completion)
+                self._idle_plans.after_answer(
+                    pipeline, request, completion, self._remember
+                )
         finally:
             if self._asked.get(uri) is request:
                 del self._asked[uri]
@@ -241,6 +237,7 @@ class Service:
     def reconfigure(self, config: Config) -> None:
         """Take a new configuration; reloads the model only if it must."""
         old, self.config = self.config, config
+        self._idle_plans.config = config
         self._asked.clear()
         if old.privacy != config.privacy:
             self._privacy = Privacy(config.privacy, self.workspace)
@@ -257,7 +254,7 @@ class Service:
         elif self._pipeline is not None:
             pipeline = self._pipeline
             self._worker.call(lambda: pipeline.reconfigure(config))
-            self._scan(pipeline)
+            self._idle_plans.scan(pipeline)
 
     async def idle(self) -> None:
         """Wait until all idle work is done; for measurements and tests."""
@@ -318,47 +315,9 @@ class Service:
         self._reporter.follow(self.status)
         return completion
 
-    def _plan_idle(
-        self, pipeline: Pipeline, request: Request, completion: Completion
-    ) -> None:
-        """Queue what makes the next keystrokes cheap; newer plans replace older."""
-        if not self.config.kvcache.idle_work:
-            return
-        uri = request.snapshot.uri
-        self._idle(uri, "prepare", pipeline.prepare(request))
-        if self.config.completion.speculate and completion.items:
-            steps = self._speculate(pipeline, request, completion)
-            self._idle(uri, "speculate", steps)
-        self._warm(pipeline, request.snapshot)
-
-    def _speculate(
-        self, pipeline: Pipeline, request: Request, completion: Completion
-    ) -> Cooperative[None]:
-        """Answer ahead for the text as it will be once the offer is accepted."""
-        item = completion.items[0]
-        request = replace(request, trigger=Trigger.AUTOMATIC)
-        ahead, found = yield from pipeline.speculate(request, item)
+    def _remember(self, ahead: Request, found: Completion) -> None:
+        """Keep an answer that was computed ahead; on the engine's thread."""
         self._answers.note(ahead, self._confident(found))
-
-    def _climb(self, uri: str) -> None:
-        """Make richer prompts ready between keystrokes; on the engine's thread."""
-        job, pipeline = self._climbing.get(uri), self._pipeline
-        is_done = job is None or job.cancelled or job.future.done()
-        if self.config.kvcache.idle_work and pipeline is not None and is_done:
-            topic = f"{uri} climb"
-            steps = pipeline.climb(uri)
-            job = self._worker.submit_idle(topic, steps, in_gaps=True)
-            self._climbing[uri] = job
-
-    def _warm(self, pipeline: Pipeline, snapshot: Snapshot) -> None:
-        if self.config.kvcache.idle_work and not self._paused:
-            uri = snapshot.uri
-            self._idle(uri, "warm", pipeline.warm(snapshot, persist=True))
-            self._idle(uri, "far", pipeline.warm_far(snapshot, persist=True))
-
-    def _idle(self, uri: str, kind: str, steps: Cooperative[Any]) -> None:
-        """Queue idle work; kinds go in the order of `_IDLE_KINDS`."""
-        self._worker.submit_idle(f"{uri} {kind}", steps, _IDLE_KINDS.index(kind))
 
     def _state(self) -> State:
         if self._paused:
@@ -393,15 +352,10 @@ class Service:
             self._message = str(error)
             raise
         self._message = notice or ""
-        pipeline.on_goal = self._climb
+        pipeline.climber.on_goal = lambda uri: self._idle_plans.climb(pipeline, uri)
         self._pipeline = pipeline
-        self._scan(pipeline)
+        self._idle_plans.scan(pipeline)
         return pipeline
-
-    def _scan(self, pipeline: Pipeline) -> None:
-        """Look what other files there are, once nothing else is to be done."""
-        if self.config.completion.other_files:
-            self._worker.submit_idle("workspace", pipeline.scan(), SCAN_RANK)
 
 
 def _nothing(reason: str) -> Completion:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from codekv.errors import CancelledWorkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Hashable
 
     from codekv.cooperative import Cooperative
 
@@ -50,7 +50,7 @@ class Job(Generic[T]):
     """
 
     steps: Cooperative[T]
-    topic: str
+    topic: Hashable
     idle: bool
     rank: int = 0
     in_gaps: bool = False
@@ -114,7 +114,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, topic: str, steps: Cooperative[T]) -> Job[T]:
+    def submit(self, topic: Hashable, steps: Cooperative[T]) -> Job[T]:
         """Queue a request; an unfinished request of the same topic is cancelled."""
         job = Job(steps, topic, idle=False)
         with self._wake:
@@ -126,7 +126,7 @@ class Worker:
 
     def submit_idle(
         self,
-        topic: str,
+        topic: Hashable,
         steps: Cooperative[T],
         rank: int = 0,
         *,
@@ -160,7 +160,7 @@ class Worker:
             self._enqueue(job, self._calls)
         return job.future
 
-    def cancel_idle(self, topics: Collection[str] | None = None) -> None:
+    def cancel_idle(self, topics: Collection[Hashable] | None = None) -> None:
         """Drop idle jobs about these topics, or all of them."""
         with self._wake:
             for job in self._idle:

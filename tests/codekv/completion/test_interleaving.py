@@ -113,7 +113,7 @@ def test_sequences_hold_what_they_say_in_whatever_order_work_goes_on(
             continue
         job = {
             "complete": lambda asked=asked: pipeline.complete(asked, 0.0),
-            "climb": lambda uri=uri: pipeline.climb(uri),
+            "climb": lambda uri=uri: pipeline.climber.climb(uri),
             "prepare": lambda asked=asked: pipeline.prepare(asked),
             "warm": lambda asked=asked: pipeline.warm(asked.snapshot, False),
             "far": lambda asked=asked: pipeline.warm_far(asked.snapshot, False),

@@ -193,7 +193,7 @@ def test_context_grows_while_one_types(reuse) -> None:
         _, completion = ask(pipeline, data, cursor)
         contexts.append(completion.tokens.context)
         # What a gap between two keystrokes allows of, however few steps.
-        climb = climb or pipeline.climb("t.py")
+        climb = climb or pipeline.climber.climb("t.py")
         for _ in range(12):
             if next(climb, "done") == "done":
                 climb = None
@@ -206,7 +206,7 @@ def test_context_grows_while_one_types(reuse) -> None:
 def test_climbing_goes_to_the_top_by_itself() -> None:
     pipeline = tight()
     ask(pipeline, LONG, len(LONG))
-    rungs = finish(pipeline.climb("t.py"))
+    rungs = finish(pipeline.climber.climb("t.py"))
     _, completion = ask(pipeline, LONG, len(LONG))
 
     assert rungs >= 2
@@ -217,7 +217,7 @@ def test_climbing_goes_to_the_top_by_itself() -> None:
 def test_a_jump_ends_the_climb_for_the_place_that_was_left() -> None:
     pipeline = tight()
     ask(pipeline, LONG, len(LONG))
-    climb = pipeline.climb("t.py")
+    climb = pipeline.climber.climb("t.py")
     next(climb)
     middle = LONG.index(b"def step_20") + len(b"def step_20(shop):\n    ")
     ask(pipeline, LONG, middle)
@@ -230,7 +230,7 @@ def test_a_jump_ends_the_climb_for_the_place_that_was_left() -> None:
 def test_nothing_climbs_for_a_question_that_nobody_asked() -> None:
     pipeline = tight()
     told: list[str] = []
-    pipeline.on_goal = told.append
+    pipeline.climber.on_goal = told.append
     request, _ = ask(pipeline, LONG, len(LONG))
     finish(pipeline.speculate(request, Item("c", "x = 1", len(LONG), len(LONG))))
 
