@@ -19,6 +19,7 @@ from bench.traces.cursors import cursors
 from codekv.completion.api import Request, Trigger
 from codekv.completion.service import Service
 from codekv.config import Config, apply
+from codekv.percentiles import percentile
 from codekv.text.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def _measure(config: Config) -> dict[str, Any]:
     finally:
         await service.close()
     pairs = [pair for pair in found if pair is not None]
-    ratios = sorted(several / one for one, _, several, _ in pairs)
+    ratios = [several / one for one, _, several, _ in pairs]
     return {
         "bench": "candidates",
         "model": config.model.name,
@@ -72,7 +73,7 @@ async def _measure(config: Config) -> dict[str, Any]:
         "ratio_by_one": statistics.median(
             several / one for _, one, several, _ in pairs
         ),
-        "ratio_p90": ratios[int(0.9 * (len(ratios) - 1))],
+        "ratio_p90": percentile(ratios, 0.9) or 0.0,
     }
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from bench.micro.output import give
-from bench.micro.page import PARTS
+from bench.reports.parts import PARTS
 from codekv.testing.client import start_scripted
 from codekv.testing.editor import Editor
 from codekv.testing.service import ScriptedAnswer, ServiceScript

@@ -19,6 +19,7 @@ from bench.quality.calibrate import calibration, confidence
 from bench.quality.sandbox import passes
 from codekv.completion.api import Completion, Request, Trigger
 from codekv.errors import UsageError
+from codekv.percentiles import percentile
 from codekv.text.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -140,7 +141,6 @@ def score(row: Row, answer: InfilledText) -> RowOutcome:
 def summary(outcomes: Sequence[RowOutcome], mode: Mode) -> dict[str, Any]:
     """The scores under the names that `eval infilling --json` promises."""
     count = max(len(outcomes), 1)
-    latencies = sorted(outcome.total_ms for outcome in outcomes) or [0.0]
     return {
         "rows": len(outcomes),
         "mode": mode,
@@ -149,7 +149,7 @@ def summary(outcomes: Sequence[RowOutcome], mode: Mode) -> dict[str, Any]:
         "pass_at_1": sum(o.passed for o in outcomes) / count,
         "does_not_parse": sum(not o.parses for o in outcomes) / count,
         "empty": sum(not o.text for o in outcomes) / count,
-        "latency_ms_p50": latencies[len(latencies) // 2],
+        "latency_ms_p50": percentile((o.total_ms for o in outcomes), 0.5) or 0.0,
         "calibration": calibration((o.confidence, o.exact) for o in outcomes),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }

@@ -17,6 +17,7 @@ from bench.quality.calibrate import calibration, confidence
 from bench.quality.faults import KINDS as FAULTS
 from bench.quality.faults import faults, taken
 from codekv.completion.api import Completion, Request, Trigger
+from codekv.percentiles import percentile
 from codekv.structure.errors import num_errors
 from codekv.structure.parser import Parser
 from codekv.text.snapshot import Snapshot
@@ -109,7 +110,6 @@ def judge(cursor: Cursor, completion: Completion) -> Judged:
 def summary(outcomes: Sequence[Judged]) -> dict[str, Any]:
     """Rates over all cursors; latencies are those of this machine."""
     count = max(len(outcomes), 1)
-    latencies = sorted(outcome.total_ms for outcome in outcomes) or [0.0]
     return {
         "rows": len(outcomes),
         "exact_match": sum(o.exact for o in outcomes) / count,
@@ -117,7 +117,7 @@ def summary(outcomes: Sequence[Judged]) -> dict[str, Any]:
         "indentation": sum(o.indented for o in outcomes) / count,
         "parses": sum(o.parses for o in outcomes) / count,
         "empty": sum(not o.text for o in outcomes) / count,
-        "latency_ms_p50": latencies[len(latencies) // 2],
+        "latency_ms_p50": percentile((o.total_ms for o in outcomes), 0.5) or 0.0,
         "calibration": calibration((o.confidence, o.exact) for o in outcomes),
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }

@@ -14,9 +14,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from bench.quality.chrf import delta_chrf
-from bench.reports.summary import percentile, spread
 from bench.traces.changes import language_of
 from codekv.completion.api import Request, Trigger
+from codekv.percentiles import percentile, spread
 from codekv.text.snapshot import Snapshot
 
 if TYPE_CHECKING:

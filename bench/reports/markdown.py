@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.micro.picture import draw
 from bench.reports.compare import load, read
+from bench.reports.index_plot import draw
 from bench.reports.pipes import pipe_table
 from bench.reports.sections import TRACES, kind_of, sections, without_rows
 from bench.reports.table import (

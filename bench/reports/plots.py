@@ -9,7 +9,7 @@ from bench.reports.svg import Canvas, Scale, short
 from bench.reports.table import baselines_by_trace, num_timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 WIDTH = 960
 LEFT = 190
@@ -172,11 +172,3 @@ def _time_canvas(
         at += len(rows)
     canvas.axis_y(y, left, WIDTH - RIGHT, unit)
     return canvas, x, y
-
-
-def legend(entries: Sequence[tuple[str, str]]) -> str:
-    """Swatches with their names, as HTML."""
-    return "".join(
-        f'<span class="key"><i class="swatch {kind}"></i>{name}</span>'
-        for kind, name in entries
-    )

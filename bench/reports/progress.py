@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from bench.reports.summary import percentile
+from codekv.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,6 @@ class RichProgress:
     def episode(self, samples: Sequence[Sample]) -> None:
         """See `Progress`."""
         self._latencies += [sample.latency for sample in samples]
-        median = percentile(self._latencies, 0.5)
+        median = percentile(self._latencies, 0.5) or 0.0
         if self._task is not None:
             self._bars.update(self._task, advance=1, note=f"p50 {median:.0f} ms")

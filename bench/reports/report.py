@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bench.quality.divergence import summary as divergence
-from bench.reports.summary import overall_hit_rate, spread, trace_summary
+from bench.reports.summary import overall_hit_rate, trace_summary
 from bench.run import DIVERGENCE, FRESH, MAIN
 from codekv.monitor import Monitor
+from codekv.percentiles import spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bench.micro import page
+from bench.reports import parts
 from bench.reports.pipes import pipe_table
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def sections(reports: Mapping[str, Report]) -> Iterable[str]:
         yield "## Text quality\n\n" + "\n".join(quality)
     for report in by_kind.get("compression", []):
         yield _compression(report)
-    for kind in page.PARTS:
-        yield from map(page.section, by_kind.get(kind, []))
+    for kind in parts.PARTS:
+        yield from map(parts.section, by_kind.get(kind, []))
 
 
 def _infilling(reports: Sequence[Report]) -> Iterable[str]:

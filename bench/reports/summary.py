@@ -5,11 +5,11 @@ Pure functions of samples; the JSON they give is documented in `README.md`.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bench.traces.trace import ARRIVE
+from codekv.percentiles import percentile, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,28 +20,10 @@ if TYPE_CHECKING:
 Values = list[float]
 
 
-def percentile(values: Iterable[float], share: float) -> float:
-    """The value below which `share` of the values lie; 0 for none, interpolated."""
-    ordered = sorted(values)
-    if not ordered:
-        return 0.0
-    place = share * (len(ordered) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def spread(values: Iterable[float], *shares: str) -> dict[str, float]:
-    """Percentiles by name: `p50`, `p95`, `p99`, `max`."""
-    known = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    ordered = list(values)
-    return {name: round(percentile(ordered, known[name]), 2) for name in shares}
-
-
 def quartiles(values: Iterable[float]) -> dict[str, float]:
     """The middle half's borders, as a measure of spread."""
     ordered = list(values)
-    low, high = percentile(ordered, 0.25), percentile(ordered, 0.75)
+    low, high = percentile(ordered, 0.25) or 0.0, percentile(ordered, 0.75) or 0.0
     return {"q1": round(low, 2), "q3": round(high, 2)}
 
 
@@ -134,8 +116,8 @@ def _tokens(costs: Sequence[Sample | Counted]) -> dict[str, Any]:
         "context_tokens": spread((c.context for c in costs), "p50", "max"),
         "tokens_computed": spread((c.computed for c in costs), "p50", "p95", "max"),
         "computed_share": {
-            "p50": round(percentile(shares, 0.5), 5),
-            "p95": round(percentile(shares, 0.95), 5),
+            "p50": round(percentile(shares, 0.5) or 0.0, 5),
+            "p95": round(percentile(shares, 0.95) or 0.0, 5),
         },
         "hit_rate": round(1 - computed / context, 5) if context else None,
         "grades": {

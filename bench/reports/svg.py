@@ -1,4 +1,7 @@
-"""Enough SVG to draw a plot: marks, axes, scales. Knows nothing of benchmarks."""
+"""Enough SVG to draw a plot: marks, axes, scales. Knows nothing of benchmarks.
+
+The only module that writes SVG; why no library does: `docs/decisions`.
+"""
 
 from __future__ import annotations
 
@@ -121,6 +124,12 @@ class Canvas:
             f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
             f'aria-label="{escape(self._label)}">{"".join(self._marks)}</svg>'
         )
+
+    def picture(self, style: str) -> str:
+        """The drawing as a file of its own; `style` is CSS for its classes."""
+        head, _, rest = self.render().partition(">")
+        opened = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        return f"{opened}><style>{style}</style>{rest}\n"
 
     def _add(self, opening: str, name: str, title: str = "") -> None:
         if title:

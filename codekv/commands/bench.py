@@ -164,12 +164,7 @@ async def _measure(
     options: Options, config: Config, given: dict[str, Any], console: Any
 ) -> dict[str, Any]:
     from bench import host
-    from bench.reports.progress import RichProgress
-    from bench.reports.report import report
-    from bench.reports.table import show
-    from bench.run import execute, plan, private_store, remove, run_id, scratch
-    from bench.targets.counting import count_all
-    from bench.targets.entrants import (
+    from bench.entrants import (
         BASELINES,
         Shared,
         divergence_entrant,
@@ -177,6 +172,11 @@ async def _measure(
         lsp_entrant,
         measured,
     )
+    from bench.reports.progress import RichProgress
+    from bench.reports.report import report
+    from bench.reports.table import show
+    from bench.run import execute, plan, private_store, remove, run_id, scratch
+    from bench.targets.counting import count_all
     from bench.traces.sample import Journal
 
     used = measured(config, as_used=given["as_used"])

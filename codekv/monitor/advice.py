@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from codekv.monitor.history import percentile
+from codekv.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -111,11 +111,3 @@ def bounded(held: Iterable[str], name: str, limit: int = MAX_NAMES) -> str:
     """The name, or `other` if too many different ones were seen already."""
     known = held if isinstance(held, dict) else dict.fromkeys(held)
     return name if name in known or len(known) < limit else OTHER
-
-
-def percentile(values: Iterable[float], share: float) -> float | None:
-    """The value below which `share` of the values lie; None for no values."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

@@ -6,7 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from codekv.monitor.advice import Finding, Verdict, judge
-from codekv.monitor.history import GRADES, History, percentile
+from codekv.monitor.history import GRADES, History
+from codekv.percentiles import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

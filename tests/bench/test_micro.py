@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from bench.micro import candidates, index, page, protocol, store
-from bench.reports import markdown
+from bench.micro import candidates, index, protocol, store
+from bench.reports import markdown, parts
 from codekv.testing.tiny import load_tiny
 
 
@@ -40,7 +40,7 @@ def test_candidates_measurement_ends_with_json(monkeypatch, tmp_path, capsys):
     candidates.main()
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
 
-    assert page.PARTS["candidates"].rows.keys() <= report.keys()
+    assert parts.PARTS["candidates"].rows.keys() <= report.keys()
     assert 0 < report["places"] <= 6
     assert 1 <= report["texts"] <= candidates.NUM_CANDIDATES
     assert 0 < report["ratio"] <= report["ratio_p90"]
@@ -60,7 +60,7 @@ def test_protocol_measurement_becomes_a_section_of_the_page(
 
     assert report == json.loads(path.read_text())
     about = {"bench", "schema", "host", "starts"}
-    assert set(page.PARTS["protocol"].rows) == set(report) - about
+    assert set(parts.PARTS["protocol"].rows) == set(report) - about
     assert report["flood_answers"] == 30
     assert report["flood_generations"] <= 2
     assert report["starts"] == 5
@@ -68,5 +68,5 @@ def test_protocol_measurement_becomes_a_section_of_the_page(
     kept = markdown.keep(path, "whatever", tmp_path / "results")
     text = markdown.page(markdown.kept(kept.parent))
     assert text.count("## ") == markdown.HEAD.count("## ") + 1
-    assert f"## {page.PARTS['protocol'].title}" in text
+    assert f"## {parts.PARTS['protocol'].title}" in text
     assert "| generations that they cost |" in text

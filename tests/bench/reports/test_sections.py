@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from bench.micro import page
-from bench.micro.picture import draw
-from bench.reports import markdown, sections
+from bench.reports import markdown, parts, sections
+from bench.reports.index_plot import draw
 from codekv.errors import UsageError
 
 INFILLING = {
@@ -61,7 +60,7 @@ COMPRESSION = {
 
 
 def part(kind):
-    shown = page.PARTS[kind]
+    shown = parts.PARTS[kind]
     if shown.columns is None:
         return {"bench": kind} | dict.fromkeys(shown.rows, 2.5)
     return {"bench": kind, "rows": [dict.fromkeys(shown.columns, 2.5)]}
@@ -74,7 +73,7 @@ def part(kind):
         (LINES, ["| 3 | 0.250 | 0.500 | 1.000 | 0.750 |"]),
         (FAULTS, ["40 places, 30 answers", "| suffix said twice | 0 |", "10.0%"]),
         (COMPRESSION, ["| small | 4.95 |", "| 50.0% |", "zstd", "5,678", "12 cursors"]),
-        *((part(kind), [page.PARTS[kind].title, "2.50"]) for kind in page.PARTS),
+        *((part(kind), [parts.PARTS[kind].title, "2.50"]) for kind in parts.PARTS),
     ],
 )
 def test_a_report_becomes_a_section(tmp_path, report, expected):

@@ -9,15 +9,16 @@ from bench.reports.svg import Canvas, Scale
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# Pixels: wide enough to be read in a page's column, with room for names at the right.
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 50, 470, 30, 250
 
-STYLE = """<style>
+STYLE = """
 text { font: 12px sans-serif; fill: #555 } .mid { text-anchor: middle }
 .end { text-anchor: end } .grid { stroke: #ddd } path { fill: none; stroke-width: 2 }
 .name { stroke: #888; fill: none } .match { stroke: #2463b0 }
 .content { stroke: #1b8a5a } .insert { stroke: #c2570c }
-</style>"""
+"""
 
 KINDS = ("name", "match", "content", "insert")
 
@@ -35,7 +36,4 @@ def draw(rows: Sequence[Mapping[str, Any]]) -> str:
         points = [(across(row["functions"]), up(row[f"{kind}_us"])) for row in rows]
         canvas.path(points, kind)
         canvas.text((RIGHT + 8, points[-1][1] + 4), kind)
-    drawing = canvas.render()
-    opened = drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    head, _, rest = opened.partition(">")
-    return f"{head}>{STYLE}{rest}\n"
+    return canvas.picture(STYLE)
