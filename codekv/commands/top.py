@@ -28,6 +28,7 @@ LINES = (
     ("block load p95", "load_ms_p95", "{:.2f} ms"),
     ("memory", "memory_mb", "{:.0f} MB"),
     ("live sequences", "live_mb", "{:.0f} MB of it"),
+    ("shared by them", "live_shared_mb", "{:.0f} MB saved"),
     ("memory swing", "memory_swing", "{:.1%}"),
     ("evictions", "evictions", "{:.0f}"),
     ("cancelled", "cancelled", "{:.0f}"),

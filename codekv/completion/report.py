@@ -101,6 +101,7 @@ class Reporter:
         metrics = {
             "memory_mb": (stats.ram_bytes + stats.live_bytes) / 2**20,
             "live_mb": stats.live_bytes / 2**20,
+            "live_shared_mb": stats.live_shared_bytes / 2**20,
             **{name: new.get(name, 0) for name in _GUARD},
         }
         total = stats.load_ms_mean * _num_loads(counts)

@@ -23,14 +23,10 @@ from codekv.engine.decoding.candidate import (
 from codekv.engine.decoding.drafts import DraftPolicy, NgramIndex
 from codekv.engine.decoding.greedy import GreedyDecoder, Vocab
 from codekv.engine.live_memory import LiveMemory
-from codekv.engine.live_sequence import (
-    LiveSequence,
-    SequencePool,
-    common_prefix,
-    holding,
-)
+from codekv.engine.live_sequence import LiveSequence, common_prefix, holding
 from codekv.engine.reuse.plan import PrefillRequest, Repair, ReusePlan
 from codekv.engine.reuse.prefill import Prefill, Reuse
+from codekv.engine.sequence_pool import SequencePool
 from codekv.engine.speed import Speed
 
 if TYPE_CHECKING:
@@ -38,9 +34,9 @@ if TYPE_CHECKING:
 
     from codekv.config import KvCacheConfig
     from codekv.cooperative import Cooperative
-    from codekv.engine.live_sequence import Placement
     from codekv.engine.reuse.extend import ComputedGuess
     from codekv.engine.reuse.prompt_blocks import PromptBlock
+    from codekv.engine.sequence_pool import Placement
     from codekv.model.runtime.interface import Runtime
     from codekv.storage.blockstore import BlockStore
 

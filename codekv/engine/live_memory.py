@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from codekv.cooperative import Cooperative
     from codekv.engine.background.idle import Chains
-    from codekv.engine.live_sequence import SequencePool
+    from codekv.engine.sequence_pool import SequencePool
     from codekv.storage.blockstore import BlockStore
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class LiveMemory:
                 if not (self._chains.drop_oldest() or self._pool.drop_oldest()):
                     break
                 self._store.counters.note(Event.LIVE_DROPPED)
-        self._store.reserve(self.num_bytes)
+        self._store.reserve(self.num_bytes, self._pool.num_shared_bytes)
 
     def relieved(self, work: Callable[[], Cooperative[T]]) -> Cooperative[T]:
         """Do work; where memory runs out, free what can be freed and do it again.

@@ -12,18 +12,15 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
     from codekv.cooperative import Cooperative
+    from codekv.engine.shared_slots import Trunk
     from codekv.storage.tensors import KVTensors
 
 T = TypeVar("T")
-
-SPARE = 64
-"""Slots behind the common part that a request may overwrite without a copy: about the
-last answer (`completion.max_tokens`, 48) and the healed end of a prompt."""
 
 
 class Grade(IntEnum):
@@ -50,6 +47,7 @@ class LiveSequence:
         topic: The document.
         holder: The work that took the sequence last; only that may change it.
         version: Counts changes, so that a plan can tell whether it still holds.
+        trunk: Working tensors that it shares with related sequences; None for none.
     """
 
     kv: KVTensors
@@ -60,6 +58,7 @@ class LiveSequence:
     topic: str = ""
     holder: object = None
     version: int = 0
+    trunk: Trunk | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -76,12 +75,21 @@ class LiveSequence:
 
     def crop(self, length: int) -> None:
         """Forget every slot from `length` on."""
+        self.protect(length)
         if length < len(self.tokens):
             del self.tokens[length:]
             del self.grades[length:]
             del self.unseen_tokens[length:]
             self.version += 1
             self.logits = {p: row for p, row in self.logits.items() if p < length}
+
+    def protect(self, slot: int) -> None:
+        """Let related sequences own what they share of the slots from `slot` on.
+
+        Has to come before slots that are held are overwritten with another text's.
+        """
+        if self.trunk is not None:
+            self.trunk.protect(slot)
 
     def append(
         self, tokens: Sequence[int], grade: Grade = Grade.COMPUTED, unseen: int = 0
@@ -113,6 +121,10 @@ class LiveSequence:
         self.crop(0)
         self.reserve(length)
         self.kv.copy_slots(source.kv, 0, length)
+        self.take_prefix(source, length)
+
+    def take_prefix(self, source: LiveSequence, length: int) -> None:
+        """Note that the first `length` slots are those of another sequence."""
         self.tokens = source.tokens[:length]
         self.grades = source.grades[:length]
         self.unseen_tokens = source.unseen_tokens[:length]
@@ -163,108 +175,6 @@ def holding(
                 except StopIteration as stop:
                     return cast("T", stop.value)
                 yield
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
-    """Where a prompt will stand.
-
-    Attributes:
-        sequence: The sequence to bring to the prompt; None for a new one.
-        copied: If given, the sequence is emptied and gets the common part of this one.
-        common: How many leading tokens of the prompt it holds then.
-        version: The pool's, when this was chosen.
-    """
-
-    sequence: LiveSequence | None
-    copied: LiveSequence | None
-    common: int
-    version: int = 0
-
-
-class SequencePool:
-    """A bounded number of live sequences, shared by all documents.
-
-    A request takes the sequence it has most in common with. If that one holds much
-    that the request would overwrite, another sequence (the least recently used) gets
-    a copy of the common part instead, so that going back stays cheap: copy-on-write.
-    """
-
-    def __init__(self, make: Callable[[], LiveSequence], limit: int) -> None:
-        self._make = make
-        self._limit = limit
-        # Least recently used first.
-        self._sequences: list[LiveSequence] = []
-        # Counts changes of the order, so that a plan can tell whether it still holds.
-        self.version = 0
-
-    def __iter__(self) -> Iterator[LiveSequence]:
-        return iter(self._sequences)
-
-    def place(
-        self,
-        tokens: Sequence[int],
-        sources: Sequence[LiveSequence] = (),
-        spare: int = SPARE,
-    ) -> Placement:
-        """Choose the sequence to bring to `tokens`; changes nothing.
-
-        Args:
-            tokens: The prompt.
-            sources: Other sequences that may be copied from but not changed.
-            spare: How many slots behind the common part may be lost without a copy.
-        """
-        best, common = most_common(self._sequences, tokens)
-        source, more = most_common(sources, tokens)
-        if source is None or more <= common + spare:
-            source, more = best, common
-        if best is not None and source is best and len(best) - common <= spare:
-            return Placement(best, None, common, self.version)
-        chosen = self._vacant(keep=source)
-        if source is chosen:
-            return Placement(chosen, None, more, self.version)
-        return Placement(chosen, source, more, self.version)
-
-    def allows(self, place: Placement) -> bool:
-        """Whether nothing was taken or freed since a place was chosen."""
-        return place.version == self.version
-
-    def acquire(self, place: Placement) -> LiveSequence:
-        """Take a chosen sequence; it becomes the most recently used."""
-        chosen = place.sequence or self._make()
-        if place.copied is not None:
-            chosen.copy_prefix(place.copied, place.common)
-        elif place.common == 0:
-            chosen.crop(0)
-        if chosen in self._sequences:
-            self._sequences.remove(chosen)
-        self._sequences.append(chosen)
-        self.version += 1
-        return chosen
-
-    def kv(self) -> list[KVTensors]:
-        """The working tensors of all sequences."""
-        return [seq.kv for seq in self._sequences]
-
-    def drop_oldest(self) -> bool:
-        """Free the least recently used sequence; False if there is only one."""
-        if len(self._sequences) < 2:
-            return False
-        del self._sequences[0]
-        self.version += 1
-        return True
-
-    def clear(self) -> None:
-        """Free all sequences."""
-        self._sequences.clear()
-        self.version += 1
-
-    def _vacant(self, keep: LiveSequence | None) -> LiveSequence | None:
-        """The sequence to give up; None while another one may be made."""
-        if len(self._sequences) < self._limit:
-            return None
-        others = [seq for seq in self._sequences if seq is not keep]
-        return others[0] if others else self._sequences[0]
 
 
 def most_common(

@@ -45,7 +45,8 @@ class Monitor:
         - `exact`, `restored`, `moved`, `computed`: context tokens by grade;
         - `reuse_stop`: why reuse ended, `""` if it did not;
         - `load_ms` per batch of restored blocks, `disk_loads` blocks from disk;
-        - `memory_mb` held by stored blocks and live sequences, `live_mb` by the latter;
+        - `memory_mb` held by stored blocks and live sequences, `live_mb` by the latter,
+          and `live_shared_mb` more if these shared nothing;
         - `guarded`, `gave_way`, `live_dropped`, `out_of_memory`: how often the memory
           guard acted, and upon what;
         - `evicted` blocks with `eviction` as the reason;
@@ -122,7 +123,7 @@ def _numbers(history: History) -> dict[str, float]:
             put(numbers, f"latency_ms_{name}.{kind}", percentile(held, share))
         for series, held in history.values.items():
             put(numbers, f"{series}_{name}", percentile(held, share))
-    for held_by in ("memory_mb", "live_mb"):
+    for held_by in ("memory_mb", "live_mb", "live_shared_mb"):
         size = history.series(held_by)
         put(numbers, held_by, size[-1] if size else None)
     for bound, count in history.lengths().items():

@@ -81,6 +81,7 @@ class BlockStore:
         self._codec = codec
         self._clock = clock
         self._lock = threading.RLock()
+        self._num_shared_bytes = 0
         upkeep = upkeep or Upkeep()
         self._ram = RamTier(budget.ram_bytes, policy(upkeep.eviction), self.counters)
         self._keeper = Housekeeper(self._ram, upkeep)
@@ -216,14 +217,19 @@ class BlockStore:
             chains = [ref.chain for ref in refs]
             return self._ram.manager.hold(owner, chains, self._clock())
 
-    def reserve(self, num_bytes: int) -> int:
+    def reserve(self, num_bytes: int, num_shared: int = 0) -> int:
         """Say how much of the memory budget live sequences use.
+
+        Args:
+            num_bytes: Of their working tensors.
+            num_shared: How much more it would be if they shared nothing.
 
         Returns:
             How many blocks the memory guard dropped because of it.
         """
         with self._lock:
             self._ram.manager.reserved_bytes = num_bytes
+            self._num_shared_bytes = num_shared
             return self._ram.relieve(self._clock())
 
     def fork(self, owner: str, new_owner: str) -> None:
@@ -317,6 +323,7 @@ class BlockStore:
                 ram_bytes=ram.num_bytes,
                 ram_held_bytes=ram.num_held_bytes,
                 live_bytes=ram.reserved_bytes,
+                live_shared_bytes=self._num_shared_bytes,
                 ram_budget_bytes=ram.budget_bytes,
                 disk_blocks=disk.num_blocks if disk is not None else 0,
                 disk_tokens=disk.num_tokens if disk is not None else 0,

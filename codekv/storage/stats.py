@@ -32,6 +32,7 @@ class StoreStats:
     Attributes:
         ram_held_bytes: Of `ram_bytes`, what some document or request holds.
         live_bytes: Working tensors of live sequences, which share the budget.
+        live_shared_bytes: How much more these would be if they shared nothing.
         waiting_blocks: Blocks to be written at the next flush.
         counters: See `codekv.cache.events.Event`.
     """
@@ -41,6 +42,7 @@ class StoreStats:
     ram_bytes: int
     ram_held_bytes: int
     live_bytes: int
+    live_shared_bytes: int
     ram_budget_bytes: int
     disk_blocks: int
     disk_tokens: int

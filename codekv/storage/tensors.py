@@ -51,8 +51,7 @@ class KVTensors:
     def copy_slots(self, source: KVTensors, start: int, stop: int) -> None:
         """Copy slots [start, stop) of `source` into the same slots here."""
         for layer in range(len(self.keys)):
-            self.keys[layer][:, start:stop] = source.keys[layer][:, start:stop]
-            self.values[layer][:, start:stop] = source.values[layer][:, start:stop]
+            self.write(layer, start, *source.read(layer, start, stop))
 
     def grow(self, capacity: int) -> None:
         """Enlarge to `capacity` slots, keeping contents; never shrinks."""

@@ -16,7 +16,7 @@ from codekv.engine.reuse.shared_spans import NEAR, SharedSpan, find_shared_spans
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from codekv.engine.live_sequence import Placement
+    from codekv.engine.sequence_pool import Placement
     from codekv.storage.blockstore import BlockStore, Hit
 
 FAITHFUL = 128

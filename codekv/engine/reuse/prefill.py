@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from codekv.cooperative import Cooperative
-    from codekv.engine.live_sequence import Placement
     from codekv.engine.reuse.kv_transfer import Planes
+    from codekv.engine.sequence_pool import Placement
     from codekv.model.runtime.interface import Logits, Runtime
     from codekv.storage.blockstore import BlockStore
 
@@ -233,6 +233,7 @@ class Prefill:
             if not isinstance(planes, LiveSequence)
         ]
         seq.reserve(len(tokens))
+        seq.protect(seq.common_prefix(tokens))
         move_slots(self._runtime, seq, live)
         seq.crop(min(seq.common_prefix(tokens), len(tokens) - 1))
         if stored:

@@ -23,6 +23,7 @@ class Stats:
     load_ms_mean: float = 0.0
     ram_bytes: int = 2**20
     live_bytes: int = 0
+    live_shared_bytes: int = 0
 
 
 @dataclass

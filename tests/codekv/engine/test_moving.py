@@ -5,12 +5,7 @@ from hypothesis import strategies as st
 
 from codekv.cooperative import finish
 from codekv.engine.background.idle import Chain, Chains, repair
-from codekv.engine.live_sequence import (
-    Grade,
-    LiveSequence,
-    Placement,
-    common_prefix,
-)
+from codekv.engine.live_sequence import Grade, LiveSequence, common_prefix
 from codekv.engine.reuse import shared_spans
 from codekv.engine.reuse.extend import extend
 from codekv.engine.reuse.kv_transfer import move_slots
@@ -24,6 +19,7 @@ from codekv.engine.reuse.plan import (
 from codekv.engine.reuse.prefill import Prefill
 from codekv.engine.reuse.prompt_blocks import PromptBlock
 from codekv.engine.reuse.shared_spans import GRAM, find_shared_spans
+from codekv.engine.sequence_pool import Placement
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.testing.model import TinyRuntime

@@ -12,8 +12,8 @@ from codekv.completion.prompt.planner import CLIMB, SMALL, choose_prompt, ladder
 from codekv.completion.prompt.window import Limits, most_suffix
 from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Task
-from codekv.engine.live_sequence import Placement
 from codekv.engine.reuse.plan import PrefillRequest, ReusePlan
+from codekv.engine.sequence_pool import Placement
 
 FULL = Limits(1400, 256, 64)
 

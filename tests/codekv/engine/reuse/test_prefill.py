@@ -9,11 +9,12 @@ from codekv.cooperative import finish
 from codekv.engine.background.idle import Chain, Chains, repair
 from codekv.engine.decoding.candidate import DecodeOptions
 from codekv.engine.engine import Engine, Task
-from codekv.engine.live_sequence import LiveSequence, Placement, SequencePool
+from codekv.engine.live_sequence import LiveSequence
 from codekv.engine.reuse.extend import extend
 from codekv.engine.reuse.plan import PrefillRequest, Repair
 from codekv.engine.reuse.prefill import Prefill
 from codekv.engine.reuse.prompt_blocks import PromptBlock
+from codekv.engine.sequence_pool import Placement, SequencePool
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.testing.model import PRE, SUF, ByteTokenizer, TinyRuntime
