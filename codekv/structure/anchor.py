@@ -151,7 +151,11 @@ def _group(tree: SyntaxTree, start: int, is_inner: bool) -> int:
     for _ in range(_MAX_GROUP_LINES):
         if at == 0:
             break
-        at = _code_line(tree, line_start(data, at - 1))
+        at = line_start(data, at - 1)
+        line = line_at(data, at)
+        if not is_blank(line) and width(line) > 0:
+            continue
+        at = _code_line(tree, at)
         line = line_at(data, at)
         if is_blank(line):
             if width(line_at(data, best)) == 0:

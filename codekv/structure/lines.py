@@ -90,16 +90,7 @@ def opaque_start(tree: SyntaxTree, offset: int) -> int | None:
     Returns:
         None if the byte is code, or if such a text begins just there.
     """
-    if tree.tree is None or tree.grammar is None:
-        return None
-    # Downwards, for in deep trees every step upwards begins at the root again.
-    cursor = tree.tree.walk()
-    while (node := cursor.node) and node.start_byte < offset < node.end_byte:
-        if node.type in tree.grammar.opaque:
-            return node.start_byte
-        if cursor.goto_first_child_for_byte(offset) is None:
-            break
-    return None
+    return tree.opaque.start_of(offset)
 
 
 def lead_start(rules: LineRules, data: bytes, header: int) -> int:

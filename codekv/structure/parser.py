@@ -6,11 +6,15 @@ its text whatever the editor reported. Trees never change once handed out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import tree_sitter
 
+from codekv.cooperative import Cooperative, finish
+from codekv.structure.opaque import OpaqueSpans
 from codekv.text.edit import Edit, find_edit
 from grammars.registry import Grammar, grammar_for
 
@@ -26,12 +30,25 @@ class SyntaxTree:
         snapshot: The text.
         grammar: None if the language has no grammar; then `tree` is None as well and
             everything in this package falls back to lines and indentation.
-        tree: Owned by this object; treat it as read-only.
+        tree: Owned by this object; treat it as read-only. None also where parsing took
+            longer than it may: then lines alone tell the structure.
+        opaque: Strings and comments of the tree.
     """
 
     snapshot: Snapshot
     grammar: Grammar | None
     tree: tree_sitter.Tree | None
+    opaque: OpaqueSpans = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with no strings and comments looked up."""
+        opaque = OpaqueSpans(self.grammar, self.tree)
+        object.__setattr__(self, "opaque", opaque)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is a grammar but its parser did not end in time."""
+        return self.grammar is not None and self.tree is None
 
     @property
     def has_error(self) -> bool:
@@ -48,18 +65,71 @@ class Parser:
         `previous` may belong to any text; the nearer it is, the cheaper this gets.
         The result equals a parse from nothing.
         """
+        return finish(self.parse_in_steps(snapshot, previous))
+
+    def parse_in_steps(
+        self,
+        snapshot: Snapshot,
+        previous: SyntaxTree | None,
+        limit_ms: float = math.inf,
+    ) -> Cooperative[SyntaxTree]:
+        """Parse as `parse`, set aside every few milliseconds.
+
+        Args:
+            snapshot: The text.
+            previous: An earlier tree of the same document, if there is one.
+            limit_ms: After so much time in the parser the tree is left out.
+        """
         grammar = grammar_for(snapshot.language, snapshot.uri)
         if grammar is None:
             return SyntaxTree(snapshot, None, None)
-        parser = tree_sitter.Parser(grammar.language)
-        if previous is None or previous.tree is None or previous.grammar is not grammar:
-            return SyntaxTree(snapshot, grammar, parser.parse(snapshot.data))
-        edit = find_edit(previous.snapshot.data, snapshot.data)
-        if edit is None:
-            return SyntaxTree(snapshot, grammar, previous.tree)
-        old = previous.tree.copy()
-        _apply(old, edit, previous.snapshot.data, snapshot.data)
-        return SyntaxTree(snapshot, grammar, parser.parse(snapshot.data, old))
+        old: tree_sitter.Tree | None = None
+        if (
+            previous is not None
+            and previous.tree is not None
+            and previous.grammar is grammar
+        ):
+            edit = find_edit(previous.snapshot.data, snapshot.data)
+            if edit is None:
+                return SyntaxTree(snapshot, grammar, previous.tree)
+            old = previous.tree.copy()
+            _apply(old, edit, previous.snapshot.data, snapshot.data)
+        tree = yield from _run(grammar, snapshot.data, old, limit_ms)
+        return SyntaxTree(snapshot, grammar, tree)
+
+
+def _run(
+    grammar: Grammar, data: bytes, old: tree_sitter.Tree | None, limit_ms: float
+) -> Cooperative[tree_sitter.Tree | None]:
+    """Run a parser slice by slice; None once it has taken `limit_ms`."""
+    parser = tree_sitter.Parser(grammar.language)
+    given = () if old is None else (old,)
+    spent, end = 0.0, 0.0
+
+    def read(offset: int, _point: object) -> bytes:
+        return data[offset : offset + _READ_BYTES]
+
+    def is_over(*_: object) -> bool:
+        return time.perf_counter() > end
+
+    while True:
+        started = time.perf_counter()
+        end = started + min(SLICE_MS, limit_ms - spent) / 1e3
+        try:
+            return parser.parse(read, *given, progress_callback=is_over)
+        except ValueError:
+            # The slice is over; the parser goes on from here when called again.
+            spent += (time.perf_counter() - started) * 1e3
+        if spent >= limit_ms:
+            return None
+        yield
+
+
+SLICE_MS = 5.0
+"""A third of the time in which work has to give way, for slices overrun a little."""
+
+_READ_BYTES = 1 << 16
+"""Bytes that the parser is handed at a time."""
 
 
 def _apply(tree: tree_sitter.Tree, edit: Edit, old: bytes, new: bytes) -> None:
