@@ -103,20 +103,24 @@ def _run(
 ) -> Cooperative[tree_sitter.Tree | None]:
     """Run a parser slice by slice; None once it has taken `limit_ms`."""
     parser = tree_sitter.Parser(grammar.language)
-    given = () if old is None else (old,)
     spent, end = 0.0, 0.0
 
-    def read(offset: int, _point: object) -> bytes:
+    def read(offset: int, _point: tree_sitter.Point) -> bytes:
         return data[offset : offset + _READ_BYTES]
 
-    def is_over(*_: object) -> bool:
+    def is_over(_offset: int, _has_error: bool) -> bool:
         return time.perf_counter() > end
+
+    def advance() -> tree_sitter.Tree:
+        if old is None:
+            return parser.parse(read, progress_callback=is_over)
+        return parser.parse(read, old, progress_callback=is_over)
 
     while True:
         started = time.perf_counter()
         end = started + min(SLICE_MS, limit_ms - spent) / 1e3
         try:
-            return parser.parse(read, *given, progress_callback=is_over)
+            return advance()
         except ValueError:
             # The slice is over; the parser goes on from here when called again.
             spent += (time.perf_counter() - started) * 1e3
