@@ -27,7 +27,7 @@ from codekv.processes import module_command
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-SAMPLE = SAMPLES / "httpx" / "auth.py"
+SAMPLE = SAMPLES / "depot" / "parcels.py"
 LOADING_S = 300.0
 READING_S = 4.0
 SERVER = module_command("codekv", "serve")
@@ -39,9 +39,9 @@ EVERY_KEYSTROKE = {"completion": {"typed_through": False, "speculate": False}}
 """Lets the model answer after every keystroke, so that each one's cost shows."""
 
 LINES = (
-    "            header_dict[key] = unquote(value)",
-    '            nonce = header_dict["nonce"].encode()',
-    "            raise ProtocolError(message, request=request) from exc",
+    '        postcode = row["postcode"].strip().zfill(5)',
+    "        parcel = self.get(parcel_id).with_event(event)",
+    '            raise DepotError(f"weight {weight_g} g is not positive")',
 )
 """Lines of the sample that are deleted and typed again where they exist."""
 

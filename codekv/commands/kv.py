@@ -57,8 +57,9 @@ def kv() -> None:
 def report(**given: Any) -> None:
     """Measure divergence per preset, class and control, and calibrate `auto`.
 
-    Runs the model in float32 over shipped texts; the whole takes tens of minutes on
-    two cores. The calibrated table is kept beside the model.
+    Runs the model in float32 over files of pinned packages, which are fetched where
+    they are missing; the whole takes tens of minutes on two cores. The calibrated
+    table is kept beside the model.
     """
     from bench.lab.report import measure_part, merge, model_facts
 

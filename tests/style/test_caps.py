@@ -5,7 +5,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("codekv", "lsp", "grammars", "bench")
-OTHERS = ROOT / "bench" / "samples"  # real files of other projects, kept as they are
+OTHERS = ROOT / "bench" / "samples"  # a project of its own that nothing imports
 FILES = [
     file
     for package in PACKAGES

@@ -5,16 +5,17 @@ import json
 import pytest
 import torch
 
-from bench.lab import controls
+from bench.lab import controls, corpus
 from bench.lab.attention import important_heads, watch
 from bench.lab.context import compute_exact, probe, read_text
-from bench.lab.corpus import LabText, samples
+from bench.lab.corpus import LabText, beginning, samples
 from bench.lab.cursors import NUM_GENERATED, places
 from bench.lab.laboratory import Laboratory, Size
 from bench.lab.measure import divergence
 from bench.lab.picture import draw
 from bench.lab.report import PARTS, measure_part, merge, model_facts, schemes, table_of
 from bench.lab.scheme import CodecScheme, channel_groups, hadamard_rows, symmetric_rows
+from bench.traces.corpus import SAMPLES
 from codekv.engine.reuse.kv_transfer import slice_planes
 from codekv.model.runtime.attention_probe import AttentionMeter
 from codekv.storage.calibrate import PAIRS, allocate
@@ -32,14 +33,26 @@ EXACT_NOISE = 1e-5
 
 @pytest.fixture(scope="module")
 def lab():
-    return Laboratory(TinyRuntime(), ByteTokenizer(), samples(), SIZE, lambda _: None)
+    files = sorted((SAMPLES / "depot").glob("*.py"))
+    texts = [LabText(file.stem, beginning(file.read_bytes())) for file in files]
+    return Laboratory(TinyRuntime(), ByteTokenizer(), texts, SIZE, lambda _: None)
 
 
-def test_texts_are_shipped_from_several_packages():
+def test_texts_are_beginnings_of_pinned_packages_in_turns(monkeypatch, tmp_path):
+    def unpacked(source):
+        folder = tmp_path / source.name
+        for name, path in corpus.TEXTS.items():
+            if name.startswith(source.name.replace("-", "_") + "-"):
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(b"one line of it\n" * 1000)
+        return folder
+
+    monkeypatch.setattr(corpus, "fetch", unpacked)
     found = samples()
     assert len(found) >= 8
     assert len({sample.name.split("-")[0] for sample in found[:6]}) == 6
-    assert all(len(sample.data) >= 9000 for sample in found)
+    assert all(9000 <= len(sample.data) < 9020 for sample in found)
+    assert all(sample.data.endswith(b"it\n") for sample in found)
 
 
 def test_blocks_tile_the_context(lab):

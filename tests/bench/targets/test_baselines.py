@@ -12,7 +12,7 @@ from codekv.config import Config
 from codekv.testing.model import MID, PRE, SUF, ByteTokenizer, TinyRuntime
 from codekv.text.snapshot import Snapshot
 
-SAMPLE = corpus.SAMPLES / "click" / "formatting.py"
+SAMPLE = corpus.SAMPLES / "depot" / "parcels.py"
 TOKENIZER = ByteTokenizer()
 
 
@@ -76,7 +76,7 @@ def test_plugin_layout_without_markers_is_left_to_right():
 
 def test_typing_recomputes_the_suffix_in_the_plugin_layout():
     data = SAMPLE.read_bytes()
-    cursor = data.index(b"def measure_table") + 20
+    cursor = data.index(b"def with_event") + 20
     settings = config(suffix_tokens=100)
     layout, model = Plugin(TOKENIZER, settings), greedy()
     model.answer(layout(snapshot(data), cursor))
@@ -143,7 +143,7 @@ async def test_target_follows_edits_and_restarts():
 
 def test_the_service_prompt_grows_at_its_end_while_one_types():
     data = SAMPLE.read_bytes()
-    cursor = data.index(b"rv = []") + 4
+    cursor = data.index(b"total = base") + 4
     layout = Anchored(TOKENIZER, config(suffix_tokens=40))
     first = layout(snapshot(data), cursor)
     typed = data[:cursor] + b"x" + data[cursor:]

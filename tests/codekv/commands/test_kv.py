@@ -5,15 +5,17 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from bench.lab.corpus import samples
+from bench.lab.corpus import LabText
 from bench.lab.laboratory import Laboratory, Size
 from bench.lab.report import PARTS
+from bench.traces.corpus import SAMPLES
 from codekv.cli import run
 from codekv.commands import kv
 from codekv.errors import UsageError
 from codekv.storage.classtable import FILE_NAME
 from codekv.testing.model import ByteTokenizer, TinyRuntime
 
+SAMPLE = SAMPLES / "depot" / "parcels.py"
 SIZE = Size(num_texts=1, num_context=200, num_probe=8, num_cursors=2)
 
 
@@ -21,8 +23,9 @@ SIZE = Size(num_texts=1, num_context=200, num_probe=8, num_cursors=2)
 def folder(tmp_path, monkeypatch):
     def open_tiny(name, *, quick):
         del name, quick
-        runtime, tokenizer = TinyRuntime(), ByteTokenizer()
-        return Laboratory(runtime, tokenizer, samples(), SIZE, kv._tell), tmp_path
+        texts = [LabText("parcels", SAMPLE.read_bytes())]
+        lab = Laboratory(TinyRuntime(), ByteTokenizer(), texts, SIZE, kv._tell)
+        return lab, tmp_path
 
     monkeypatch.setattr(kv, "_open", open_tiny)
     monkeypatch.setattr("codekv.model.runtime.loader.fingerprint", lambda *_: "tiny")

@@ -1,0 +1,3 @@
+module depot.example/tracking
+
+go 1.24
