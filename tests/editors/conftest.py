@@ -1,11 +1,16 @@
 """Real editors for tests: installed on demand, one session of each, never skipped
 for any other reason than that a registry does not deliver."""
 
+import base64
+import hashlib
+import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -144,3 +149,50 @@ def installer():
 @pytest.fixture(scope="session")
 def waiter():
     return until
+
+
+METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+WHEEL = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def stub(folder, name, version, extra=()):
+    """Write a wheel without code, and with `extra` files at its top."""
+    safe = re.sub(r"[-_.]+", "_", name)
+    about = f"{safe}-{version}.dist-info"
+    files = {
+        f"{about}/METADATA": METADATA.format(name=name, version=version),
+        f"{about}/WHEEL": WHEEL,
+        **dict(extra),
+    }
+    record = ""
+    path = folder / f"{safe}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for inner, text in files.items():
+            digest = hashlib.sha256(text.encode()).digest()
+            mark = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+            record += f"{inner},sha256={mark},{len(text.encode())}\n"
+            wheel.writestr(inner, text)
+        wheel.writestr(f"{about}/RECORD", f"{record}{about}/RECORD,,\n")
+
+
+def dependencies():
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    block = text[
+        text.index("dependencies = [") : text.index("]\n", text.index("dependencies"))
+    ]
+    return re.findall(r'"([\w.-]+)>=', block)
+
+
+@pytest.fixture(scope="session")
+def offline_packages(tmp_path_factory):
+    """A folder of wheels: stubs of the server's dependencies, with the right names and
+    versions, which lead to the packages that these tests run with."""
+    folder = tmp_path_factory.mktemp("all packages")
+    paths = [p for p in sys.path if p.endswith("site-packages")]
+    link = "".join(f"{path}\n" for path in paths)
+    # Last of the names, so that the server's own wheel is found before them.
+    extra = {"zz_tests.pth": link}.items()
+    for name in dependencies():
+        version = importlib.metadata.version(name)
+        stub(folder, name, version, extra if name == "torch" else ())
+    return folder

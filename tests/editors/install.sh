@@ -67,10 +67,18 @@ install_extension() {
         (cd "$folder" && npm_quiet ci)
     fi
     if [ -e "$folder/codekv.vsix" ] &&
-        [ -z "$(find "$folder/src" "$folder/package.json" "$folder/tsconfig.json" -newer "$folder/codekv.vsix" -print -quit)" ]; then
+        [ -z "$(find "$folder/src" "$folder/package.json" "$folder/tsconfig.json" "$root/editors/install.py" \
+            "$root/codekv" "$root/lsp" "$root/grammars" "$root/bench" "$root/pyproject.toml" "$root/constraints.txt" \
+            -name __pycache__ -prune -o -type f -newer "$folder/codekv.vsix" -print -quit)" ]; then
         return
     fi
     say "building codekv.vsix"
+    # The server travels in the extension: its wheel, the versions it was tested with,
+    # and the installer.
+    rm -rf "$folder/server"
+    mkdir -p "$folder/server"
+    "$python" -P -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir "$folder/server" "$root"
+    cp "$root/editors/install.py" "$root/constraints.txt" "$folder/server/"
     (cd "$folder" && npm run --silent check && npm run --silent build && npm run --silent vsix)
 }
 

@@ -10,7 +10,7 @@ from codekv.config import Config
 from codekv.config_files import PROJECT_RULES, as_it_is
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
-LOCAL = {"command", "python", "installFrom"}
+LOCAL = {"command", "python", "installFrom", "torchIndex", "packages"}
 # Objects, and secrets: these belong into codekv.toml.
 ONLY_IN_FILES = {"model.fim", "server.tcp_token", "trust.projects"}
 

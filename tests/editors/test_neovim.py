@@ -427,8 +427,45 @@ def test_a_missing_server_is_one_clear_message(bare, waiter):
     for name in ("t.py", "u.py"):
         bare.api.command(f"edit {bare.home / name}")
     (message,) = bare.lua("return _G.told")
-    assert "codekv-is-not-here is not executable; install it" in message
+    assert "codekv-is-not-here is not executable; run :CodeKV install" in message
     assert bare.status()["state"] == "error"
+
+
+FAKE_PYTHON = """#!/bin/sh
+echo "$@" > "$(dirname "$0")/arguments"
+echo "step fetching packages"
+echo "megabytes 12.5"
+if [ -e "$(dirname "$0")/fails" ]; then echo "error no room on the disk"; exit 1; fi
+mkdir -p "$4/bin"
+printf '#!/bin/sh\nexec {command}\n' > "$4/bin/codekv"
+chmod +x "$4/bin/codekv"
+touch "$4/codekv-complete"
+"""
+
+
+def test_install_makes_a_server_and_starts_it(bare, waiter):
+    python = bare.home / "python"
+    command = " ".join(f'"{word}"' for word in bare.backend.command)
+    python.write_text(FAKE_PYTHON.replace("{command}", command))
+    python.chmod(0o755)
+    (bare.home / "fails").touch()
+    bare.lua("""
+        _G.told = {}
+        vim.notify = function(text) table.insert(_G.told, text) end""")
+    options = {"python": str(python), "packages": "/wheels"}
+    bare.setup(cmd=False, install=options)
+    told = lambda: "\n".join(bare.lua("return _G.told"))  # noqa: E731
+    bare.api.command("CodeKV install")
+    waiter("the failure", lambda: "no room on the disk" in told())
+    (bare.home / "fails").unlink()
+    bare.api.command("CodeKV install")
+    waiter("the end", lambda: "the server is installed" in told())
+    assert "fetching packages" in told()
+    words = (bare.home / "arguments").read_text().split()
+    assert words[0] == "-I"
+    assert Path(words[1]) == ROOT / "editors" / "install.py"
+    assert words[words.index("--packages") + 1] == "/wheels"
+    bare.edit("x = 1\n", waiter)
 
 
 def test_wrong_options_are_told_and_the_defaults_kept(bare):

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ class DriverError(Exception):
 class VsCode:
     """The driver's other end: one call per operation of `vscode_driver.mjs`."""
 
-    def __init__(self, home, command, env, names=FILES):
+    def __init__(self, home, command, env, names=FILES, **settings):
         self.workspace = home / "project"
         self.workspace.mkdir()
         options = {
@@ -43,7 +44,7 @@ class VsCode:
             "chromium": _browser(),
             "home": str(home),
             "workspace": str(self.workspace),
-            "settings": {**SETTINGS, "codekv.command": command},
+            "settings": {**SETTINGS, "codekv.command": command, **settings},
             "env": env,
         }
         # There from the start, so that the editor's list of files has them all.
@@ -262,6 +263,29 @@ def test_a_restarted_server_completes_again(vscode, backend, waiter):
     vscode.waitGhost(text="urn a + b")
     vscode.press(keys=["Tab"])
     vscode.saved(path, waiter, "def add(a, b):\n    return a + b")
+
+
+@pytest.mark.model
+def test_a_click_leads_from_the_extension_to_ghost_text(
+    tmp_path, installer, real_backend, sample, offline_packages
+):
+    """No server is there; the extension installs the one that it brings."""
+    installer("extension")
+    installer("vscode")
+    env = {**real_backend.env, "PYTHONPATH": "", "PIP_CONFIG_FILE": os.devnull}
+    env["PATH"] = os.pathsep.join(("/usr/bin", "/bin"))
+    own = {"codekv.packages": str(offline_packages), "codekv.python": sys.executable}
+    editor = VsCode(tmp_path, [], env, ["cart.py"], **own)
+    try:
+        editor.clickButton(text="Create Environment")
+        editor.waitStatus(text="codekv: ready")
+        editor.edit(sample)
+        editor.type(text="ret")
+        assert editor.waitAnyGhost(shorter=4)
+    finally:
+        editor.close()
+    (mark,) = tmp_path.rglob("codekv-complete")
+    assert mark.read_text().startswith("codekv-")
 
 
 @pytest.mark.model

@@ -101,13 +101,10 @@ const operations = {
     if (shown && !text.includes('error') && await failed()) { throw new Error(await operations.tooltip()); }
   },
   async tooltip() {
-    await page.locator('.statusbar-item', { hasText: 'codekv:' }).first().hover();
-    const hover = page.locator('.monaco-hover:visible').first();
-    await hover.waitFor();
-    const text = plain(await hover.innerText());
-    await page.mouse.move(400, 300);
-    await hover.waitFor({ state: 'hidden' });
-    return text;
+    // What a screen reader is told. A tooltip would close whenever the item is drawn
+    // anew, so waiting for one fails on a busy machine.
+    const item = page.locator('.statusbar-item', { hasText: 'codekv:' }).first();
+    return until('the label', async () => plain((await item.locator('[aria-label]').first().getAttribute('aria-label')) ?? ''));
   },
   async command({ title }) {
     await page.keyboard.press('F1');
@@ -127,6 +124,8 @@ const operations = {
   async waitText({ text }) {
     return until(`text ${JSON.stringify(text)}`, async () => plain(await editor().locator('.view-lines').innerText()).includes(text));
   },
+  async clickButton({ text }) { await page.locator('.notifications-toasts .monaco-button', { hasText: text }).first().click({ timeout: START_MS }); },
+  async notice({ text }) { await page.locator('.notification-list-item', { hasText: text }).first().waitFor({ timeout: START_MS }); },
   async screenshot({ path }) { await page.screenshot({ path }); },
 };
 

@@ -16,12 +16,16 @@ export function serverSettings(context: vscode.ExtensionContext, scope?: vscode.
   return nest(settingKeys(context), (key) => explicitValue(config.inspect(key)));
 }
 
-export function local(): { command: string[]; python: string; installFrom: string } {
+/** The settings that are the extension's own; the user's alone, never a workspace's. */
+export function local(): { command: string[]; python: string; installFrom: string; torchIndex: string; packages: string } {
   const config = vscode.workspace.getConfiguration('codekv');
+  const text = (name: string) => config.get(name, '').trim();
   return {
     command: config.get<string[]>('command', []),
-    python: config.get('python', '').trim(),
-    installFrom: config.get('installFrom', '').trim() || 'codekv',
+    python: text('python'),
+    installFrom: text('installFrom'),
+    torchIndex: text('torchIndex'),
+    packages: text('packages'),
   };
 }
 

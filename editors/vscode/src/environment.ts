@@ -2,13 +2,14 @@
 // files; shows nothing itself.
 
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 
 const WINDOWS = process.platform === 'win32';
 const OLDEST_PYTHON = [3, 11] as const;
-/** Written last, so that a half-made environment is never used. */
+/** Written last by the installer, so that a half-made environment is never used. */
 const COMPLETE = 'codekv-complete';
 
 export interface Progress {
@@ -25,7 +26,8 @@ export class EnvironmentError extends Error {}
 /** The first executable of that name on the search path. */
 export function onPath(name: string, path = process.env['PATH'] ?? ''): string | undefined {
   const endings = WINDOWS ? ['.exe', '.cmd', '.bat'] : [''];
-  return path.split(delimiter).filter(Boolean)
+  // A relative entry would lead into whatever folder is open.
+  return path.split(delimiter).filter(isAbsolute)
     .flatMap((folder) => endings.map((ending) => join(folder, name + ending)))
     .find(isExecutable);
 }
@@ -45,32 +47,78 @@ export function ownServer(folder: string): string | undefined {
   return existsSync(join(folder, COMPLETE)) && isExecutable(command) ? command : undefined;
 }
 
-/** Makes the environment: a Python that is new enough, `venv`, `pip install`.
+/** Whether the environment in `folder` was made from another wheel than the one in `brought`. */
+export function isOutdated(folder: string, brought: string): boolean {
+  try {
+    const wheel = readdirSync(brought).find((name) => name.startsWith('codekv-') && name.endsWith('.whl'));
+    return wheel !== undefined && readFileSync(join(folder, COMPLETE), 'utf8').trim() !== wheel;
+  } catch {
+    return false;
+  }
+}
+
+/** What to install, and with what; an empty text means "as install.py decides". */
+export interface Plan {
+  /** The environment's folder. */
+  readonly folder: string;
+  /** The installer and, beside it, the server's wheel and its constraints. */
+  readonly installer: string;
+  readonly python: string;
+  readonly source: string;
+  readonly torchIndex: string;
+  readonly packages: string;
+  /** The program uv; then no Python has to be there. */
+  readonly uv: string | undefined;
+}
+
+/** The command line that runs the installer. */
+export function installCommand(plan: Plan, python: string | undefined): string[] {
+  const runner = python ? [python, '-I'] : [plan.uv ?? 'uv', 'run', '--no-project', '--no-config', '--python', '3.12', 'python', '-I'];
+  const options: [string, string | undefined][] = [
+    ['--into', plan.folder], ['--source', plan.source], ['--torch-index', plan.torchIndex],
+    ['--packages', plan.packages], ['--uv', plan.uv],
+  ];
+  const given = options.flatMap(([name, value]) => (value ? [name, value] : []));
+  return [...runner, plan.installer, ...given, '--until-stdin-ends'];
+}
+
+/** Makes the environment with the installer.
  *
- * Whatever fails or is cancelled leaves nothing behind.
+ * An environment that is not complete is never used; packages that were fetched stay for the next try.
  * @returns the server's command
  * @throws EnvironmentError
  */
-export async function createEnvironment(folder: string, python: string, source: string, progress: Progress): Promise<string> {
+export async function createEnvironment(plan: Plan, progress: Progress): Promise<string> {
   progress.step('looking for Python');
-  const interpreter = await findPython(python, progress);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(join(folder, '..'), { recursive: true });
-  try {
-    progress.step('creating the environment');
-    await run(interpreter, ['-m', 'venv', folder], progress,
-      'Python could not create an environment. On Debian and Ubuntu, install the package python3-venv.');
-    progress.step(`installing ${source} (this can take a few minutes)`);
-    const pip = [join(folder, WINDOWS ? 'Scripts/python.exe' : 'bin/python'), '-m', 'pip'] as const;
-    await run(pip[0], [...pip.slice(1), 'install', '--disable-pip-version-check', '--no-input', source], progress,
-      `pip could not install ${source}. If this machine is offline, set codekv.installFrom to a local folder or wheel.`);
-    await writeFile(join(folder, COMPLETE), '');
-    const command = ownServer(folder);
-    if (!command) { throw new EnvironmentError(`${source} was installed but brought no codekv command; check codekv.installFrom.`); }
-    return command;
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+  const python = await findPython(plan.python, progress).catch((error: unknown) => {
+    if (plan.uv && !plan.python) { return undefined; }
     throw error;
+  });
+  await mkdir(dirname(plan.folder), { recursive: true });
+  const [command = '', ...args] = installCommand(plan, python);
+  progress.output(`> ${[command, ...args].join(' ')}`);
+  const told = new Told(progress);
+  const status = await start(command, args, (line) => told.take(line), progress.signal, dirname(plan.folder));
+  progress.signal.throwIfAborted();
+  const found = ownServer(plan.folder);
+  if (status !== 0 || !found) { throw new EnvironmentError(told.error || `the installer ended with status ${status}`); }
+  return found;
+}
+
+/** Understands the installer's lines. */
+export class Told {
+  error = '';
+  private doing = '';
+
+  constructor(private readonly progress: Progress) {}
+
+  take(line: string): void {
+    const space = line.indexOf(' ');
+    const [kind, text] = [line.slice(0, space), line.slice(space + 1)];
+    if (kind === 'step') { this.doing = text; this.progress.step(text); }
+    else if (kind === 'megabytes') { this.progress.step(`${this.doing}: ${text} MB`); }
+    else if (kind === 'error') { this.error = text; }
+    else { this.progress.output(kind === 'output' ? text : line); }
   }
 }
 
@@ -94,26 +142,19 @@ export function isNewEnough([major = 0, minor = 0]: readonly number[]): boolean 
 async function pythonVersion(command: string, signal: AbortSignal): Promise<number[] | undefined> {
   const lines: string[] = [];
   const code = 'import sys; print(*sys.version_info[:2])';
-  const status = await start(command, ['-c', code], (line) => lines.push(line), signal).catch(() => undefined);
+  const status = await start(command, ['-I', '-c', code], (line) => lines.push(line), signal, homedir()).catch(() => undefined);
   const version = lines[0]?.trim().split(' ').map(Number);
   return status === 0 && version?.length === 2 && version.every(Number.isInteger) ? version : undefined;
 }
 
-async function run(command: string, args: readonly string[], progress: Progress, advice: string): Promise<void> {
-  const tail: string[] = [];
-  progress.output(`> ${[command, ...args].join(' ')}`);
-  const keep = (line: string) => { progress.output(line); tail.push(line); tail.splice(0, tail.length - 50); };
-  const status = await start(command, args, keep, progress.signal);
-  if (status !== 0) {
-    const reason = tail.reverse().find((line) => /error/i.test(line)) ?? tail[0] ?? `exit status ${status}`;
-    throw new EnvironmentError(`${advice} (${reason.trim()})`);
-  }
-}
-
 /** Runs a command, hands over its output line by line, and tells its exit status. */
-function start(command: string, args: readonly string[], line: (text: string) => void, signal: AbortSignal): Promise<number | null> {
+function start(command: string, args: readonly string[], line: (text: string) => void, signal: AbortSignal, cwd: string): Promise<number | null> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { signal, stdio: ['ignore', 'pipe', 'pipe'], windowsHide: true });
+    const child = spawn(command, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true });
+    // The installer ends itself, and all it has started, when its input ends.
+    const stop = () => child.stdin.end();
+    if (signal.aborted) { stop(); } else { signal.addEventListener('abort', stop, { once: true }); }
+    child.stdin.on('error', () => undefined);
     for (const stream of [child.stdout, child.stderr]) {
       let rest = '';
       stream.setEncoding('utf8').on('data', (text: string) => {

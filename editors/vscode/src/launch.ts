@@ -1,25 +1,38 @@
 // Decides which command starts the server, and offers to install one.
 
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as vscode from 'vscode';
 import { local } from './configuration';
-import { createEnvironment, EnvironmentError, onPath, ownServer } from './environment';
+import { createEnvironment, EnvironmentError, isOutdated, onPath, ownServer } from './environment';
 
 export class Launcher {
   private readonly folder: string;
+  private readonly installer: string;
   private installing: Promise<boolean> | undefined;
+  private toldOfUpdate = false;
 
   constructor(context: vscode.ExtensionContext, private readonly log: vscode.LogOutputChannel) {
     this.folder = join(context.globalStorageUri.fsPath, 'server');
+    this.installer = join(context.extensionPath, 'server', 'install.py');
   }
 
   /** The command line: the setting, else the own environment, else the search path. */
   command(): string[] | undefined {
     const configured = local().command;
     if (configured.length > 0) { return configured.length === 1 ? [...configured, 'serve'] : configured; }
-    const found = ownServer(this.folder) ?? onPath('codekv') ?? onPath('codekv', join(homedir(), '.local', 'bin'));
+    const own = ownServer(this.folder);
+    if (own) { void this.offerUpdate(); }
+    const found = own ?? onPath('codekv') ?? onPath('codekv', join(homedir(), '.local', 'bin'));
     return found ? [found, 'serve'] : undefined;
+  }
+
+  /** Asks, once, whether to renew an environment that an older extension has made. */
+  private async offerUpdate(): Promise<void> {
+    if (this.toldOfUpdate || this.installing || local().installFrom || !isOutdated(this.folder, dirname(this.installer))) { return; }
+    this.toldOfUpdate = true;
+    const answer = await vscode.window.showInformationMessage('codekv: the server is not the one of this extension.', 'Update Server');
+    if (answer) { await vscode.commands.executeCommand('codekv.ui.install'); }
   }
 
   /** Asks whether to make an environment; resolves to whether there is one now. */
@@ -40,12 +53,13 @@ export class Launcher {
   }
 
   private async installNow(): Promise<boolean> {
-    const { python, installFrom } = local();
+    const { python, installFrom, torchIndex, packages } = local();
     const title = 'codekv: installing the server';
     const work = async (progress: vscode.Progress<{ message: string }>, token: vscode.CancellationToken) => {
       const abort = new AbortController();
       token.onCancellationRequested(() => abort.abort());
-      await createEnvironment(this.folder, python, installFrom, {
+      const plan = { folder: this.folder, installer: this.installer, python, source: installFrom, torchIndex, packages, uv: onPath('uv') };
+      await createEnvironment(plan, {
         step: (message) => { progress.report({ message }); this.log.info(message); },
         output: (line) => this.log.info(line),
         signal: abort.signal,

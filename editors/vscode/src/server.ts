@@ -1,5 +1,6 @@
 // The running server: its process, its connection, its status.
 
+import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { LanguageClient, RevealOutputChannelOn, State as ClientState, TransportKind, type LanguageClientOptions } from 'vscode-languageclient/node';
 import { serverSettings } from './configuration';
@@ -84,7 +85,7 @@ export class Server implements vscode.Disposable {
       return;
     }
     this.log.info(`starting ${[command, ...args].join(' ')}`);
-    const client = new LanguageClient('codekv', 'codekv', { command, args, transport: TransportKind.stdio }, this.options());
+    const client = new LanguageClient('codekv', 'codekv', { command, args, transport: TransportKind.stdio, options: { cwd: homedir() } }, this.options());
     this.client = client;
     client.onNotification('codekv/didChangeStatus', (params: unknown) => this.changed.fire(parseStatus(params)));
     client.onDidChangeState(({ newState }) => {

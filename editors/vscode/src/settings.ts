@@ -6,7 +6,7 @@
 export type Nested = { [key: string]: unknown };
 
 /** Settings that are the extension's own business and never reach the server. */
-const LOCAL: ReadonlySet<string> = new Set(['command', 'python', 'installFrom']);
+const LOCAL: ReadonlySet<string> = new Set(['command', 'python', 'installFrom', 'torchIndex', 'packages']);
 
 export interface Inspected {
   readonly globalValue?: unknown;

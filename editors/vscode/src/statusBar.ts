@@ -45,6 +45,8 @@ export class StatusBar implements vscode.Disposable {
     const tooltip = new vscode.MarkdownString();
     tooltipLines(this.status).forEach((line, at) => tooltip.appendText(at === 0 ? `codekv ${line}` : line).appendMarkdown('\n\n'));
     this.item.tooltip = tooltip;
+    // For screen readers, which see no tooltip.
+    this.item.accessibilityInformation = { label: `codekv ${tooltipLines(this.status).join('; ')}`, role: 'button' };
     const failed = this.status.state === 'error' || this.status.state === 'stopped';
     this.item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.warningBackground') : undefined;
   }

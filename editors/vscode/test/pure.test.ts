@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createEnvironment, EnvironmentError, isNewEnough, onPath, ownServer, type Progress } from '../src/environment';
+import { createEnvironment, EnvironmentError, installCommand, isNewEnough, isOutdated, onPath, ownServer, type Progress } from '../src/environment';
 import { choices } from '../src/models';
 import { outline } from '../src/report';
 import { explicitValue, nest, section } from '../src/settings';
@@ -101,46 +101,72 @@ test('an executable is found on the search path, a plain file is not', () => inF
   assert.equal(onPath('other', `${join(folder, 'missing')}:${folder}`), join(folder, 'other'));
 }));
 
+const planFor = (folder: string, installer: string, python: string, uv?: string) =>
+  ({ folder, installer, python, source: '', torchIndex: '', packages: '', uv });
+
 test('an interpreter that is missing or too old is named in the error', () => inFolder(async (folder) => {
   const old = join(folder, 'old-python');
   writeFileSync(old, '#!/bin/sh\necho 3 9\n', { mode: 0o755 });
   for (const [python, reason] of [[join(folder, 'missing'), /found none/], [old, /is 3\.9/]] as const) {
-    await assert.rejects(createEnvironment(join(folder, 'env'), python, 'x', quiet()), (error: Error) =>
+    await assert.rejects(createEnvironment(planFor(join(folder, 'env'), 'install.py', python), quiet()), (error: Error) =>
       error instanceof EnvironmentError && reason.test(error.message) && error.message.includes('3.11'));
   }
 }));
 
+/** Answers like Python when asked for its version, and else runs `body` as the installer. */
 const fakePython = (folder: string, body: string) => {
   const python = join(folder, 'fake-python');
-  writeFileSync(python, `#!/bin/sh\ncase "$1" in\n-c) echo 3 12;;\n*) ${body};;\nesac\n`, { mode: 0o755 });
+  writeFileSync(python, `#!/bin/sh\ncase "$2" in\n-c) echo 3 12;;\n*) ${body};;\nesac\n`, { mode: 0o755 });
   return python;
 };
 
-test('a failing step leaves nothing behind and gives the reason', () => inFolder(async (folder) => {
-  const python = fakePython(folder, 'mkdir -p "$3"; echo "Error: ensurepip is missing" >&2; exit 1');
+test('only what is set is handed to the installer', () => {
+  const plan = planFor('/env', '/ext/install.py', '');
+  assert.deepEqual(installCommand(plan, 'python3'), ['python3', '-I', '/ext/install.py', '--into', '/env', '--until-stdin-ends']);
+  const full = { ...plan, source: '/w.whl', torchIndex: 'https://i', packages: '/p', uv: '/bin/uv' };
+  assert.deepEqual(installCommand(full, 'python3').slice(3), [
+    '--into', '/env', '--source', '/w.whl', '--torch-index', 'https://i', '--packages', '/p', '--uv', '/bin/uv', '--until-stdin-ends']);
+  assert.deepEqual(installCommand(full, undefined).slice(0, 2), ['/bin/uv', 'run']);
+});
+
+test('a failing installer gives the reason, and what it made is not used', () => inFolder(async (folder) => {
+  const python = fakePython(folder, 'mkdir -p "$4/bin"; echo "error no room on the disk"; exit 1');
   const env = join(folder, 'env');
-  await assert.rejects(createEnvironment(env, python, 'x', quiet()), /python3-venv.*ensurepip is missing/);
-  assert.equal(onPath('codekv', join(env, 'bin')), undefined);
+  await assert.rejects(createEnvironment(planFor(env, 'install.py', python), quiet()), /no room on the disk/);
   assert.equal(ownServer(env), undefined);
 }));
 
-test('a complete environment is found again', { skip: process.platform === 'win32' }, () => inFolder(async (folder) => {
-  const make = 'mkdir -p "$3/bin"; printf \'#!/bin/sh\\nprintf "#!/bin/sh" > "$(dirname "$0")/codekv"; chmod +x "$(dirname "$0")/codekv"\' > "$3/bin/python"; chmod +x "$3/bin/python"';
+test('progress is shown in megabytes, and a complete environment is found again', { skip: process.platform === 'win32' }, () => inFolder(async (folder) => {
+  const make = 'mkdir -p "$4/bin"; echo "step fetching packages"; echo "megabytes 12.5"; echo "output pip says this"; '
+    + 'echo "#!/bin/sh" > "$4/bin/codekv"; chmod +x "$4/bin/codekv"; touch "$4/codekv-complete"; echo "command $4/bin/codekv"';
   const env = join(folder, 'env');
   const progress = quiet();
-  const command = await createEnvironment(env, fakePython(folder, make), 'codekv', progress);
+  const command = await createEnvironment(planFor(env, 'install.py', fakePython(folder, make)), progress);
   assert.equal(command, join(env, 'bin/codekv'));
   assert.equal(ownServer(env), command);
-  assert.ok(progress.lines.some((line) => line.includes('pip install')));
+  assert.ok(progress.lines.includes('fetching packages: 12.5 MB'));
+  assert.ok(progress.lines.includes('pip says this'));
 }));
 
-test('cancelling stops the step and leaves nothing behind', () => inFolder(async (folder) => {
+test('an environment that another wheel made is out of date', () => inFolder(async (folder) => {
+  const [env, brought] = [join(folder, 'env'), join(folder, 'brought')];
+  mkdirSync(env); mkdirSync(brought);
+  assert.equal(isOutdated(env, brought), false);
+  writeFileSync(join(brought, 'codekv-2-py3-none-any.whl'), '');
+  assert.equal(isOutdated(env, brought), false);
+  writeFileSync(join(env, 'codekv-complete'), 'codekv-2-py3-none-any.whl\n');
+  assert.equal(isOutdated(env, brought), false);
+  writeFileSync(join(env, 'codekv-complete'), 'codekv-1-py3-none-any.whl\n');
+  assert.equal(isOutdated(env, brought), true);
+}));
+
+test('cancelling ends the input of the installer and is no error of it', () => inFolder(async (folder) => {
   const abort = new AbortController();
   const progress = quiet(abort.signal);
-  const python = fakePython(folder, 'echo begun; exec sleep 60');
+  const python = fakePython(folder, 'echo output begun; cat; exit 1');
   const output = progress.output;
   const watching = { ...progress, output: (line: string) => { output(line); if (line === 'begun') { abort.abort(); } } };
   const env = join(folder, 'env');
-  await assert.rejects(createEnvironment(env, python, 'x', watching), { name: 'AbortError' });
+  await assert.rejects(createEnvironment(planFor(env, 'install.py', python), watching), { name: 'AbortError' });
   assert.equal(ownServer(env), undefined);
 }));

@@ -90,7 +90,19 @@ local function model(name)
   server.push_settings()
 end
 
+local function install(word)
+  local installer = require('codekv.install')
+  if word == 'cancel' then
+    installer.cancel()
+    return
+  end
+  server.stop(function()
+    installer.run(say, server.start_for_open_buffers)
+  end)
+end
+
 local SUBCOMMANDS = {
+  install = install,
   start = server.start_for_open_buffers,
   stop = function()
     server.stop()

@@ -2,7 +2,11 @@
 local M = {}
 
 M.defaults = {
-  cmd = { 'codekv', 'serve' },
+  -- The server's command line; false: the one that :CodeKV install made, else the one
+  -- on the search path.
+  cmd = false,
+  -- For :CodeKV install. Left out: what editors/install.py decides.
+  install = { python = 'python3', source = nil, torch_index = nil, packages = nil, uv = nil },
   -- Language server settings, in the nesting of codekv.toml.
   settings = {},
   -- Filetypes with completion, or '*' for every ordinary buffer.
@@ -30,7 +34,7 @@ M.defaults = {
 M.options = vim.deepcopy(M.defaults)
 
 local TYPES = {
-  cmd = { 'table', 'function' },
+  cmd = { 'table', 'function', 'boolean' },
   filetypes = { 'string', 'table' },
 }
 
@@ -47,6 +51,16 @@ local function check_keys(keys, problems)
       keys[name] = M.defaults.keys[name]
     end
   end
+end
+
+--- The command line that starts the server.
+---@return string[]|function
+function M.command()
+  local cmd = M.options.cmd
+  if type(cmd) ~= 'boolean' then
+    return cmd
+  end
+  return require('codekv.install').command() or { 'codekv', 'serve' }
 end
 
 --- Lay `opts` over the defaults.

@@ -17,11 +17,11 @@ local function check_editor()
 end
 
 local function check_command()
-  local cmd = config.options.cmd
+  local cmd = config.command()
   if type(cmd) ~= 'table' then
     vim.health.info('cmd is a function; not checked')
   elseif vim.fn.executable(cmd[1]) == 0 then
-    vim.health.error(cmd[1] .. ' is not executable', { 'pipx install codekv', 'or set cmd in setup()' })
+    vim.health.error(cmd[1] .. ' is not executable', { ':CodeKV install', 'or set cmd in setup()' })
   else
     vim.health.ok('server command: ' .. table.concat(cmd, ' '))
   end

@@ -81,7 +81,7 @@ local function command_is_there(cmd)
   end
   if not has_complained then
     has_complained = true
-    local remedy = 'install it (pipx install codekv), or set cmd in setup()'
+    local remedy = 'run :CodeKV install, or set cmd in setup()'
     vim.notify(('codekv: %s is not executable; %s'):format(cmd[1], remedy), vim.log.levels.ERROR)
   end
   status.stopped(cmd[1] .. ' is not executable')
@@ -91,7 +91,7 @@ end
 --- Attach the server to a buffer, starting it if needed.
 ---@param buf integer
 function M.start(buf)
-  if not config.is_wanted(buf) or not command_is_there(config.options.cmd) then
+  if not config.is_wanted(buf) or not command_is_there(config.command()) then
     return
   end
   if #M.clients() == 0 then
@@ -99,7 +99,9 @@ function M.start(buf)
   end
   vim.lsp.start({
     name = NAME,
-    cmd = config.options.cmd,
+    cmd = config.command(),
+    -- Not the project's folder, whose files a program could take for its own.
+    cmd_cwd = vim.uv.os_homedir(),
     root_dir = root_of(buf),
     capabilities = capabilities(),
     init_options = settings(),
