@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHELL := /bin/bash
 
-.PHONY: help demo test check lint types contracts install model bench editors-tools vsix clean
+.PHONY: help demo test check lint types contracts install model bench coverage release \
+  editors-tools vsix clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -46,6 +47,16 @@ contracts: $(STAMP)
 bench: model ## Measure this machine; writes out/bench.json and out/bench.reports.html
 	mkdir -p out
 	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.reports.html
+
+coverage: $(STAMP) ## Which lines the tests reach, without models and editors; out/coverage/
+	$(BIN)/python -m pytest -m "not model and not editor and not gpu" --cov --cov-report=term \
+	  --cov-report=html:out/coverage
+
+release: $(STAMP) vsix ## The files of a release, with their sums, in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	cp editors/vscode/codekv.vsix dist/codekv-$$($(BIN)/python -c 'import codekv; print(codekv.__version__)').vsix
+	cd dist && sha256sum * > SHA256SUMS
 
 clean: ## Remove what was made here; models and caches stay
 	rm -rf $(VENV) .tools out .mypy_cache .ruff_cache .pytest_cache

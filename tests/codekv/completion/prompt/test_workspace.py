@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from codekv.completion.pipeline import Pipeline
 from codekv.completion.prompt.layout import build
 from codekv.completion.prompt.other_files import OtherFiles
 from codekv.completion.prompt.window import Limits, Place
-from codekv.completion.prompt.workspace import WorkspaceIndex
+from codekv.completion.prompt.workspace import SEEN_AT_ONCE, WorkspaceIndex
 from codekv.config import Config, PrivacyConfig, apply
 from codekv.cooperative import finish
 from codekv.engine.engine import Engine
@@ -275,3 +276,31 @@ def test_it_is_told_only_if_asked_for(told) -> None:
     assert (
         finish(pipeline.complete(request, 0.0)).tokens.context == first.tokens.context
     )
+
+
+def test_a_large_folder_is_looked_through_in_small_steps(tmp_path) -> None:
+    for number in range(500):
+        (tmp_path / f"{number}.txt").touch()
+    write(tmp_path / "z.py", PRICES)
+    index = WorkspaceIndex(tmp_path, PrivacyConfig())
+
+    num_steps = sum(1 for _ in index.scan())
+
+    assert num_steps >= 500 // SEEN_AT_ONCE
+    assert len(index) == 1
+
+
+def test_links_and_whatever_is_no_file_are_left_out(tmp_path) -> None:
+    outside = tmp_path / "outside.py"
+    write(outside, PRICES)
+    root = tmp_path / "root"
+    write(root / "a.py", SHOP)
+    (root / "link.py").symlink_to(outside)
+    (root / "folder").symlink_to(tmp_path, target_is_directory=True)
+    os.mkfifo(root / "pipe.py")
+    os.mkfifo(root / ".gitignore")
+    index = WorkspaceIndex(root, PrivacyConfig())
+
+    finish(index.scan())
+
+    assert len(index) == 1
