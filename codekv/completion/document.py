@@ -10,14 +10,25 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codekv.cooperative import Cooperative, finish
 from codekv.structure.blocks import blocks_of
-from codekv.structure.segment import Segment, segments
+from codekv.structure.segment import Segment, segments_in_steps
 from codekv.tokens.buffer import TokenBuffer
 
 if TYPE_CHECKING:
     from codekv.structure.parser import Parser, SyntaxTree
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Encoding, Tokenizer
+
+KEY_PARSE_MS = 40.0
+"""Processor time of the parser after a keystroke; a sixth of the latency budget, and
+ten times what an ordinary file of a megabyte takes."""
+
+FIRST_PARSE_MS = 1500.0
+"""The same for a text that no tree is known of: five megabytes of ordinary code."""
+
+LATE_PARSES = 2
+"""After so many late parses a document counts as dear: one may be an accident."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,28 +66,61 @@ class CodeDocuments:
         self._parser = parser
         self._chunk_size = chunk_size
         self._limit = limit
+        self._num_late: dict[str, int] = {}
         self._entries: OrderedDict[str, tuple[CodeDocument, TokenBuffer]] = (
             OrderedDict()
         )
 
     def update(self, snapshot: Snapshot) -> CodeDocument:
         """Bring a document to a snapshot, redoing only what the edit touched."""
-        old, buffer = self._entries.get(snapshot.uri, (None, None))
+        return finish(self.update_in_steps(snapshot))
+
+    def update_in_steps(self, snapshot: Snapshot) -> Cooperative[CodeDocument]:
+        """Bring a document to a snapshot as `update`, set aside every few ms.
+
+        A document whose parser was late twice is served from its lines alone until it
+        is closed: no keystroke waits for its parser again.
+        """
+        uri = snapshot.uri
+        old, buffer = self._entries.get(uri, (None, None))
         if old is not None and _same(old.snapshot, snapshot):
-            self._entries.move_to_end(snapshot.uri)
+            self._entries.move_to_end(uri)
             return old
         buffer = buffer or TokenBuffer(self._tokenizer)
-        tree = self._parser.parse(snapshot, old.tree if old else None)
-        parts = segments(tree, (old.tree, old.segments) if old else None)
-        encoding = buffer.update(snapshot.data)
+        tree = yield from self._parse(snapshot, old.tree if old else None)
+        before = (old.tree, old.segments) if old else None
+        parts = yield from segments_in_steps(tree, before)
+        encoding = yield from buffer.update_in_steps(snapshot.data)
+        yield
         found = blocks_of(tree, parts, encoding.ends, self._chunk_size)
         cuts = tuple(start for start, _ in found)
         document = CodeDocument(snapshot, tree, parts, encoding, cuts)
         self._entries[snapshot.uri] = (document, buffer)
         self._entries.move_to_end(snapshot.uri)
         while len(self._entries) > self._limit:
-            self._entries.popitem(last=False)
+            self._num_late.pop(self._entries.popitem(last=False)[0], None)
         return document
+
+    def _parse(
+        self, snapshot: Snapshot, old: SyntaxTree | None
+    ) -> Cooperative[SyntaxTree]:
+        uri = snapshot.uri
+        if self.is_dear(uri):
+            return self._parser.without_tree(snapshot)
+        has_tree = old is not None and old.tree is not None
+        limit = KEY_PARSE_MS if has_tree else FIRST_PARSE_MS
+        tree = yield from self._parser.parse_in_steps(snapshot, old, limit)
+        if tree.is_late:
+            self._num_late[uri] = self._num_late.get(uri, 0) + 1
+        return tree
+
+    def is_dear(self, uri: str) -> bool:
+        """Whether a document is served from lines, for parsing it takes too long."""
+        return self._num_late.get(uri, 0) >= LATE_PARSES
+
+    def num_dear(self) -> int:
+        """How many documents are served from their lines."""
+        return sum(self.is_dear(uri) for uri in self._num_late)
 
     def get(self, uri: str) -> CodeDocument | None:
         """The newest known version."""
@@ -90,6 +134,7 @@ class CodeDocuments:
     def forget(self, uri: str) -> None:
         """Drop a document."""
         self._entries.pop(uri, None)
+        self._num_late.pop(uri, None)
 
 
 def _same(old: Snapshot, new: Snapshot) -> bool:

@@ -112,7 +112,7 @@ class Pipeline:
             is_ahead: Whether nobody has asked it yet; then nothing climbs for it.
         """
         started = time.perf_counter()
-        document = self.documents.update(request.snapshot)
+        document = yield from self.documents.update_in_steps(request.snapshot)
         self._look_around(document, request, not self.config.kvcache.idle_work)
         yield
         plan = self._maker.plan(request, document)
@@ -204,7 +204,7 @@ class Pipeline:
 
     def prepare(self, request: Request) -> Cooperative[int]:
         """Idle: make the full prompt of a request ready and exact."""
-        document = self.documents.update(request.snapshot)
+        document = yield from self.documents.update_in_steps(request.snapshot)
         self._look_around(document, request, is_pause=True)
         yield
         plan = self._maker.plan(request, document)
@@ -229,7 +229,7 @@ class Pipeline:
 
     def warm(self, snapshot: Snapshot, persist: bool) -> Cooperative[int]:
         """Idle: compute and store a document's blocks up to its cursor."""
-        document = self.documents.update(snapshot)
+        document = yield from self.documents.update_in_steps(snapshot)
         yield
         window, token = self._place(document)
         first = self._maker.first_tokens(snapshot.uri)
@@ -240,7 +240,7 @@ class Pipeline:
 
     def warm_far(self, snapshot: Snapshot, persist: bool) -> Cooperative[int]:
         """Idle: compute and store what no store knows of a document, nearest first."""
-        document = self.documents.update(snapshot)
+        document = yield from self.documents.update_in_steps(snapshot)
         yield
         store = self.engine.store
         ahead = WarmLimit(self.config.kvcache.warm_tokens, store.knows)

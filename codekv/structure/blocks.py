@@ -95,7 +95,8 @@ class _Cutter:
         high = bisect_right(starts, self._token_ends[last - 1] - self._base)
         if low == high:
             return last
-        best = min(range(low, high), key=ranks.__getitem__)
+        # Among lines that are all alike the last one makes the longest block.
+        best = min(range(low, high), key=ranks.__getitem__) if ranks else high - 1
         token = bisect_right(self._token_ends, self._base + starts[best])
         return min(max(token, first), last)
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import bisect
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from tree_sitter import QueryCursor
 
+from codekv.cooperative import Cooperative, finish
 from codekv.structure.lines import (
     header_text,
     is_blank,
@@ -40,6 +42,9 @@ Kind = Literal["function", "class", "glue"]
 _NOT_BLANK = re.compile(rb"[^\s]")
 _WORD = re.compile(rb"[\w$~]+")
 _NAME_END = re.compile(rb"[(=:{]")
+
+_CUTS_PER_STEP = 64
+"""So many functions are looked at in a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,14 @@ class _Definition:
 def segments(
     tree: SyntaxTree, before: tuple[SyntaxTree, tuple[Segment, ...]] | None = None
 ) -> tuple[Segment, ...]:
-    """Cut a buffer into segments.
+    """Cut a buffer into segments; see `segments_in_steps`."""
+    return finish(segments_in_steps(tree, before))
+
+
+def segments_in_steps(
+    tree: SyntaxTree, before: tuple[SyntaxTree, tuple[Segment, ...]] | None = None
+) -> Cooperative[tuple[Segment, ...]]:
+    """Cut a buffer into segments, set aside after every few cuts.
 
     Args:
         tree: The buffer's tree.
@@ -92,17 +104,27 @@ def segments(
         Segments in order; they cover the buffer without gap or overlap. An empty
         buffer has none.
     """
+    cuts: Iterable[_Cut]
     if tree.grammar is None:
-        cuts: Iterable[_Cut] = ()
+        cuts = ()
+    elif tree.is_late and (before is None or before[0].grammar is not tree.grammar):
+        cuts = _line_cuts(tree, 0, len(tree.snapshot.data))
+    elif tree.is_late and before is not None:
+        cuts = _carried_cuts(tree, *before)
     elif not tree.has_error:
         if before is not None and (moved := _moved(tree, *before)) is not None:
             return moved
         cuts = _tree_cuts(tree)
     elif before is None or before[0].grammar is not tree.grammar:
-        cuts = [*_tree_cuts(tree), *_line_cuts(tree, 0, len(tree.snapshot.data))]
+        cuts = chain(_tree_cuts(tree), _line_cuts(tree, 0, len(tree.snapshot.data)))
     else:
         cuts = _carried_cuts(tree, *before)
-    return _tile(tree.snapshot.data, cuts)
+    gathered: list[_Cut] = []
+    for cut in cuts:
+        gathered.append(cut)
+        if len(gathered) % _CUTS_PER_STEP == 0:
+            yield
+    return _tile(tree.snapshot.data, gathered)
 
 
 def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
@@ -130,7 +152,7 @@ def _moved(
 
     Only that function is looked at, so a keystroke costs the same in any file.
     """
-    if old.has_error or old.grammar is not tree.grammar:
+    if old.has_error or old.is_late or old.grammar is not tree.grammar:
         return None
     edit = find_edit(old.snapshot.data, tree.snapshot.data)
     if edit is None:

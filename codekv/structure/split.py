@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import functools
 import zlib
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from codekv.structure.balance import marks
 from codekv.structure.lines import is_blank, starts_with_closer, width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codekv.structure.parser import SyntaxTree
     from codekv.structure.segment import Segment
     from grammars.registry import Grammar
 
-_MAX_SCANNED = 1 << 16
+_MAX_SCANNED = 1 << 15
+"""Longer segments are data as a rule: their lines are all alike, and ranking them at
+every keystroke would cost more than it tells."""
+
 _INSIDE = 1000
+"""More than twice any indentation, so that lines inside brackets rank last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +38,10 @@ class Splits:
 
     Attributes:
         starts: Bytes from the text's beginning.
-        ranks: One per start; smaller ones are better.
+        ranks: One per start; smaller ones are better. Empty where all are alike.
     """
 
-    starts: tuple[int, ...]
+    starts: Sequence[int]
     ranks: tuple[tuple[int, int], ...]
 
 
@@ -46,12 +55,15 @@ def splits(tree: SyntaxTree, segment: Segment) -> Splits:
     last. Among equals the line's own content decides.
     """
     text = tree.snapshot.data[segment.start_byte : segment.end_byte]
+    if len(text) > _MAX_SCANNED:
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+        return Splits(array("q", (ends + 1).astype(np.int64).tobytes()), ())
     return _splits(tree.grammar, text)
 
 
 @functools.lru_cache(maxsize=256)
 def _splits(grammar: Grammar | None, text: bytes) -> Splits:
-    inside = _lines_inside(grammar, text) if len(text) <= _MAX_SCANNED else frozenset()
+    inside = _lines_inside(grammar, text)
     starts, ranks, at = [], [], 0
     for line in text.split(b"\n"):
         if at and not is_blank(line):
