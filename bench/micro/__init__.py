@@ -1,1 +1,12 @@
-"""One small measurement per file; each ends with one line of JSON."""
+"""One small measurement per file; each ends with one line of JSON.
+
+| module | what it measures |
+| --- | --- |
+| `step`, `weights` | a step of the model, and 4 bits beside 8 |
+| `candidates` | several answers beside one |
+| `index`, `store` | the prefix index and the block store |
+| `protocol` | the language server without a model |
+| `house`, `rooms` | this program itself: names, reasons, its rooms |
+
+`output` says where a result goes. Never here: sessions of typing (`bench.traces`).
+"""

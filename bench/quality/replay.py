@@ -199,7 +199,7 @@ class _Typist:
         self._service.document_changed(snapshot)
         request = Request(snapshot, len(head), Trigger.AUTOMATIC)
         completion = await self._service.complete(request)
-        offer = added_text(request, completion)
+        offer, keeps = added_text(request, completion)
         wanted = hunk.new[at:]
         retained = _common(offer, wanted)
         line = before[before.rfind("\n") + 1 :] + hunk.new[:at]
@@ -207,7 +207,7 @@ class _Typist:
             language,
             offer,
             is_new=bool(offer) and offer != shown,
-            is_accepted=bool(offer) and retained == len(offer),
+            is_accepted=bool(offer) and keeps and retained == len(offer),
             is_undoing=_undoes(offer, hunk.old, wanted),
             retained=retained,
             chrf=_chrf(line.rpartition("\n")[2], after, offer, wanted),
@@ -226,20 +226,21 @@ class _Typist:
         return (self._root / path).as_uri()
 
 
-def added_text(request: Request, completion: Completion) -> str:
-    """What the first item adds at the cursor, less the closers that it replaces.
+def added_text(request: Request, completion: Completion) -> tuple[str, bool]:
+    """What the first item adds at the cursor, and whether it keeps what is there.
 
-    Empty where it would replace what stands behind the cursor by something else.
+    The text behind the cursor that an item takes the place of is no part of what it
+    adds, if the item ends with it. An item that does not is read, and not taken.
     """
     if not completion.items:
-        return ""
+        return "", True
     item, data = completion.items[0], request.snapshot.data
     typed = data[item.start_byte : request.cursor_byte].decode()
     replaced = data[request.cursor_byte : item.end_byte].decode()
     text = item.text.replace("\r\n", "\n")
-    if not text.startswith(typed) or not text.endswith(replaced):
-        return ""
-    return text[len(typed) : len(text) - len(replaced)]
+    keeps = text.startswith(typed) and text.endswith(replaced)
+    added = text.removeprefix(typed)
+    return added.removesuffix(replaced) if keeps else added, keeps
 
 
 def summary(

@@ -1,5 +1,16 @@
-"""Fakes and helpers for tests and benchmarks; nothing else imports them.
+"""Stand-ins for tests and benchmarks; nothing of the product imports them.
 
-`service` has a scripted completion service, `client` a raw LSP client, and
-`python -m codekv.testing SCRIPT` runs the real language server over the former.
+| module | what it holds |
+| --- | --- |
+| `model`, `tiny`, `models` | runtimes without a download: by hand, random |
+| `service` | `ScriptedService`: follows a script, keeps a journal |
+| `client`, `wire` | `RawClient`: sends what it is told, hides nothing |
+| `editor` | an editor's text by the book: the twin of `lsp.documents` |
+| `blocks` | stored blocks for tests of the store |
+| `site` | a package index on loopback |
+| `forks`, `hammer` | many processes at once on one store |
+
+`python -m codekv.testing SCRIPT` runs the real language server over `ScriptedService`.
+
+Never here: anything that a user's program needs.
 """

@@ -1,5 +1,6 @@
 """The rooms that documents speak of are those that are there."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -61,3 +62,23 @@ def test_a_line_is_drawn_for_imports_above_the_shared_rows(tmp_path):
     assert 'class="many"' in picture
     assert main([str(tmp_path / "rooms.svg")]) == 0
     assert (tmp_path / "rooms.svg").read_text().startswith("<svg")
+
+
+GUIDES = sorted(
+    path
+    for package in ("codekv", "bench", "lsp", "grammars")
+    for path in (ROOT / package).rglob("__init__.py")
+    if "| module |" in path.read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.parent.name)
+def test_a_room_guide_names_its_modules(path):
+    guide = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    rows = re.findall(r"^\| (`.+?) \|", guide, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    there = {file.stem for file in path.parent.glob("*.py")} - {"__init__", "__main__"}
+    folders = {file.parent.name for file in path.parent.glob("*/*.py")}
+    assert named <= there | folders, "a guide names what is not there"
+    unsaid = {name for name in there - named if f"`{name}`" not in guide}
+    assert unsaid == set(), "say in the guide what the new module holds"

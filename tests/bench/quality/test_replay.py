@@ -133,9 +133,9 @@ def test_replaced_closers_are_no_part_of_an_offer():
     request = Request(snapshot, 5)
     right = Completion(items=(Item("i", "b)", 5, 6),))
     wrong = Completion(items=(Item("i", "b]", 5, 6),))
-    assert added_text(request, right) == "b"
-    assert added_text(request, wrong) == ""
-    assert added_text(request, Completion()) == ""
+    assert added_text(request, right) == ("b", True)
+    assert added_text(request, wrong) == ("b]", False)
+    assert added_text(request, Completion()) == ("", True)
 
 
 def test_delta_chrf_compares_changes_not_texts():
