@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bench.host import bandwidth_gb_s
+from codekv.model.runtime.blocks import open_blocks
 from codekv.model.runtime.int8 import WEIGHTS_FILE
 from codekv.model.runtime.weights import WeightsFile
 
@@ -47,8 +48,12 @@ def bytes_per_step(folder: Path, compute: str) -> int:
 
     Every matrix once, the output head included; looking up an embedding reads one row.
     """
-    file = WeightsFile(folder / WEIGHTS_FILE)
-    shapes = {name: file.shape(name) for name in file.names}
+    blocks = open_blocks(folder)
+    if blocks is None:
+        file = WeightsFile(folder / WEIGHTS_FILE)
+        shapes = {name: file.shape(name) for name in file.names}
+    else:
+        shapes = {name: tensor.shape for name, tensor in blocks.tensors.items()}
     has_head = any(name.startswith("lm_head") for name in shapes)
     total = 0
     for name, shape in shapes.items():

@@ -22,9 +22,9 @@ from bench.micro.output import give
 from codekv.config import ModelConfig
 from codekv.model.library.resolve import resolve_model
 from codekv.model.runtime import kernels
+from codekv.model.runtime.half import half_weights
 from codekv.model.runtime.int8 import INT8_FILE
 from codekv.model.runtime.loader import load_runtime
-from codekv.model.runtime.weights import WeightsFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def _distance(
     if runtime.spec.compute == "int8":
         weights = (folder / INT8_FILE).stat().st_size
     else:
-        weights = WeightsFile(folder / "weights.safetensors").path.stat().st_size
+        weights = half_weights(folder).stat().st_size
     kv = sum(heads * (k + v) * 4 * CONTEXT for heads, k, v in runtime.spec.kv_shapes)
     floor = (weights + kv) / report["read_gb_s"] / 1e6
     return {

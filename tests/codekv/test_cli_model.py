@@ -118,7 +118,7 @@ def test_the_check_prints_its_report(tiny, capsys, monkeypatch, is_good, code):
 
 
 def test_the_check_notices_changed_files(tiny, capsys):
-    path = tiny.folder / "weights.safetensors"
+    path = tiny.folder / "source.gguf"
     path.write_bytes(path.read_bytes()[:-1] + b"\x00")
     content = bytearray(path.read_bytes())
     content[-1] ^= 0xFF

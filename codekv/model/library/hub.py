@@ -58,7 +58,7 @@ def fetch_hub_model(
         raise DownloadError(line) from error
     progress.say(f"converting {hub_id}")
     if inside:
-        stored = store.import_gguf(path, name, f"hub {hub_id}", None)
+        stored = store.import_gguf(path, name, f"hub {hub_id}", None, ours=True)
     else:
         stored = store.import_folder(path, name, f"hub {hub_id}")
     shutil.rmtree(folder, ignore_errors=True)

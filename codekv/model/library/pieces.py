@@ -1,10 +1,10 @@
 """Model files in pieces on the package index, for those who cannot reach the hub.
 
 Some networks let only a package mirror through. Other people's packages hold the same
-files cut into pieces; `docs/decisions/0004-pieces.md` says why they are used and what
-keeps that safe. Everything particular to them is in this module: which packages, their
-pinned hashes, and how pieces become one file. A wheel is read as a zip; it is never
-installed, and no code of it runs.
+files cut into pieces; docs/decisions/0008-default-model-in-pieces.md says why they are
+used and what keeps that safe. Everything particular to them is in this module: which
+packages, their pinned hashes, and how a piece is read. A wheel is read as a zip; it is
+never installed, and no code of it runs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The local store of converted models: one folder per model, complete or absent.
+"""The local store of models: one folder per model, complete or absent.
 
 A model is converted once. It is written to a hidden sibling and renamed at the end, so
-that a folder with a manifest is always a whole model: `weights.safetensors` (fp16,
-transformers' names), what `int8.py` adds, `config.json`, `tokenizer.json` and
-`manifest.json`. Where files come from is `download.py`'s business.
+that a folder with a manifest is always a whole model: `config.json`, `tokenizer.json`,
+`manifest.json`, and the weights. Those are a GGUF file as it came (`source.gguf` with
+its index `blocks.json`), or `weights.safetensors` (fp16, transformers' names) for a
+model that came as a folder. Where files come from is `download.py`'s business.
 """
 
 from __future__ import annotations
@@ -137,25 +138,29 @@ def verify_model(name: str) -> StoredModel:
     return stored
 
 
-def import_gguf(path: Path, name: str, source: str, sha256: str | None) -> StoredModel:
-    """Convert a GGUF file into the store, replacing a model of that name.
+def import_gguf(
+    path: Path, name: str, source: str, sha256: str | None, *, ours: bool = False
+) -> StoredModel:
+    """Take a GGUF file into the store, replacing a model of that name.
+
+    The file's own blocks are kept; the runtime makes other forms of them when it
+    wants one.
 
     Args:
         path: The file; read, never changed.
         name: Of the new model.
         source: For the manifest.
         sha256: Of the file if already known; computed otherwise.
+        ours: Whether the file was downloaded for this, so that nobody changes it.
 
     Raises:
         ModelFormatError: It is not a GGUF file of a known architecture.
         StorageError: The disk is full or cannot be written.
     """
-    # numpy, safetensors and gguf are slow to import and only needed here.
-    from safetensors.numpy import save_file
-
-    from codekv.model.library.blocks import write_blocks
+    # numpy and gguf are slow to import and only needed here.
     from codekv.model.library.gguf_import import GgufModel
     from codekv.model.library.gguf_vocab import tokenizer_json
+    from codekv.model.runtime.blocks import BLOCKS_FILE, INDEX_FILE, write_blocks
 
     digest = sha256 or sha256_of(path)
     model = GgufModel(path)
@@ -168,10 +173,11 @@ def import_gguf(path: Path, name: str, source: str, sha256: str | None) -> Store
     def write(folder: Path) -> None:
         _write_json(folder / CONFIG, config)
         _write_json(folder / TOKENIZER, tokenizer)
-        save_file(model.weights(), folder / WEIGHTS, metadata={"format": "pt"})
-        write_blocks(model, path, folder)
+        pairs = model.architecture == "llama"
+        write_blocks(model.places(), path, folder, pairs=pairs, link=ours)
 
-    return _convert(name, source, digest, write)
+    digests = {BLOCKS_FILE: digest}
+    return _convert(name, source, digests, (BLOCKS_FILE, INDEX_FILE), write)
 
 
 def import_folder(path: Path, name: str, source: str) -> StoredModel:
@@ -199,7 +205,7 @@ def import_folder(path: Path, name: str, source: str) -> StoredModel:
         shutil.copyfile(tokenizer, folder / TOKENIZER)
         write_weights(path, folder / WEIGHTS)
 
-    return _convert(name, source, None, write)
+    return _convert(name, source, {}, (WEIGHTS,), write)
 
 
 def remove_partial() -> None:
@@ -235,11 +241,12 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def _convert(
-    name: str, source: str, sha256: str | None, write: Callable[[Path], None]
+    name: str,
+    source: str,
+    digests: dict[str, str],
+    weights: tuple[str, ...],
+    write: Callable[[Path], None],
 ) -> StoredModel:
-    # It imports torch, which looking into the store must not.
-    from codekv.model.runtime.int8 import write_int8
-
     root = models_dir()
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)
@@ -249,29 +256,41 @@ def _convert(
         try:
             write(partial)
             load_tokenizer(partial)
-            write_int8(partial)
-            _write_json(partial / MANIFEST, _manifest(partial, name, source, sha256))
+            files = _files(partial, weights, digests)
+            manifest = _manifest(partial, name, source, files)
+            _write_json(partial / MANIFEST, manifest)
             _put_in_place(partial, root / name)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return open_model(name)
 
 
-def _manifest(
-    folder: Path, name: str, source: str, sha256: str | None
+def _files(
+    folder: Path, weights: tuple[str, ...], known: dict[str, str]
 ) -> dict[str, Any]:
-    config = json.loads((folder / CONFIG).read_bytes())
-    # The int8 file is left out: the runtime may write it anew at any time.
-    paths = [folder / file for file in (CONFIG, TOKENIZER, WEIGHTS)]
-    files = {
-        path.name: {"size": path.stat().st_size, "sha256": sha256_of(path)}
+    """Size and hash of every file that makes the model; `known` saves hashing."""
+    # Forms that the runtime makes of the weights are left out: it may write them anew.
+    paths = [folder / file for file in (CONFIG, TOKENIZER, *weights)]
+    return {
+        path.name: {
+            "size": path.stat().st_size,
+            "sha256": known.get(path.name) or sha256_of(path),
+        }
         for path in paths
     }
+
+
+def _manifest(
+    folder: Path, name: str, source: str, files: dict[str, Any]
+) -> dict[str, Any]:
+    from codekv.model.runtime.blocks import BLOCKS_FILE
+
+    config = json.loads((folder / CONFIG).read_bytes())
     return {
         "format": FORMAT,
         "name": name,
         "source": source,
-        "source_sha256": sha256,
+        "source_sha256": files.get(BLOCKS_FILE, {}).get("sha256"),
         "family": config["model_type"],
         "files": files,
         "versions": {"codekv": __version__}

@@ -7,16 +7,16 @@ no memory, and only the head needs a matrix.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import save_file
 
 from codekv.errors import ModelFormatError
 from codekv.model.runtime import architecture
+from codekv.model.runtime.half import half_weights
 from codekv.model.runtime.layers import MATRICES, Dense, head_name, read_layer
 from codekv.model.runtime.weights import WeightsFile
+from codekv.model.stream import TensorWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 INT8_FILE = "int8.safetensors"
 WEIGHTS_FILE = "weights.safetensors"
 LAYOUT = "1"
+RUN_ROWS = 8192
+"""Rows rounded at once; a head has 150,000, whose float32 copies would take 2 GB."""
 
 
 def quantise_rows(weight_NK: Tensor, bits: int = 8) -> tuple[Tensor, Tensor]:
@@ -38,10 +40,16 @@ def quantise_rows(weight_NK: Tensor, bits: int = 8) -> tuple[Tensor, Tensor]:
         int8 [N, K] and float32 scales [N]; a row of zeros gets scale 1.
     """
     limit = 2 ** (bits - 1) - 1
-    rows = weight_NK.to(torch.float32)
-    top = rows.abs().amax(dim=1)
-    scale = torch.where(top > 0, top / limit, torch.ones_like(top))
-    return (rows / scale[:, None]).round_().to(torch.int8), scale
+    rounded = torch.empty(weight_NK.shape, dtype=torch.int8)
+    scales = torch.empty(len(weight_NK))
+    for start in range(0, len(weight_NK), RUN_ROWS):
+        run = slice(start, start + RUN_ROWS)
+        rows = weight_NK[run].to(torch.float32)
+        top = rows.abs().amax(dim=1)
+        scale = torch.where(top > 0, top / limit, torch.ones_like(top))
+        rounded[run] = (rows / scale[:, None]).round_().to(torch.int8)
+        scales[run] = scale
+    return rounded, scales
 
 
 def write_int8(folder: Path) -> None:
@@ -57,14 +65,11 @@ def write_int8(folder: Path) -> None:
     arch = architecture.parse(architecture.read_config(folder))
     if arch is None:
         return
-    weights = WeightsFile(folder / WEIGHTS_FILE)
-    tensors = dict(int8_tensors(weights, arch))
-    partial = folder / f".{INT8_FILE}.{os.getpid()}.partial"
-    try:
-        save_file(tensors, partial, metadata=stamp(weights))
-        partial.replace(folder / INT8_FILE)
-    finally:
-        partial.unlink(missing_ok=True)
+    weights = WeightsFile(half_weights(folder))
+    with TensorWriter(folder / INT8_FILE, stamp(weights)) as out:
+        for name, tensor in int8_tensors(weights, arch):
+            values = tensor.contiguous().numpy()
+            out.add(name, str(values.dtype), values.shape, [values])
 
 
 def stamp(weights: WeightsFile) -> dict[str, str]:

@@ -17,7 +17,9 @@ import torch
 from codekv.config import data_dir
 from codekv.errors import ModelFormatError
 from codekv.model.runtime import architecture
+from codekv.model.runtime.blocks import BLOCKS_FILE
 from codekv.model.runtime.decoder import Ends, LlamaDecoder
+from codekv.model.runtime.half import half_weights
 from codekv.model.runtime.int8 import WEIGHTS_FILE, int8_tensors, open_int8, write_int8
 from codekv.model.runtime.interface import ModelSpec
 from codekv.model.runtime.kernels import Stacked, choose
@@ -81,7 +83,7 @@ def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
 def _load_own(
     folder: Path, name: str, arch: Architecture, compute: str, device: str
 ) -> LlamaDecoder:
-    weights = WeightsFile(folder / WEIGHTS_FILE)
+    weights = WeightsFile(half_weights(folder))
     if compute == "int8":
         layers, norm, head = _load_int8(folder, weights, arch)
         kv_dtype = torch.float32
@@ -175,7 +177,9 @@ def fingerprint(folder: Path, compute: str) -> str:
         path = folder / name
         if path.is_file():
             digest.update(path.read_bytes())
-    with (folder / WEIGHTS_FILE).open("rb") as file:
+    # The blocks of a GGUF file stay when other forms of them come and go.
+    blocks = folder / BLOCKS_FILE
+    with (blocks if blocks.is_file() else folder / WEIGHTS_FILE).open("rb") as file:
         size = file.seek(0, 2)
         for part in range(64):
             file.seek(size * part // 64)

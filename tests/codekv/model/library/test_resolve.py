@@ -13,6 +13,7 @@ from codekv.errors import (
 from codekv.model.library import catalog, hub, resolve, store
 from codekv.model.library.download import Sources
 from codekv.model.library.package_index import Indexes
+from codekv.model.runtime.half import half_weights
 from codekv.testing.models import write_tiny_gguf
 
 NOWHERE = Sources(None, Indexes(("http://127.0.0.1:9/simple/",)))
@@ -152,6 +153,7 @@ def test_a_hub_id_is_fetched_and_converted(home, tiny_gguf, published, monkeypat
         assert "*.bin" not in allow_patterns
         source = store.import_gguf(tiny_gguf, "source", "a test", None)
         local_dir.mkdir(parents=True)
+        half_weights(source.folder)
         for name in ("config.json", "tokenizer.json", "weights.safetensors"):
             shutil.copy(source.folder / name, local_dir / name)
 

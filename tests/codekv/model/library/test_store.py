@@ -11,6 +11,8 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from codekv.errors import ModelFormatError, ModelNotFoundError, StorageError
 from codekv.model.library import store
 from codekv.model.library.gguf_import import GgufModel
+from codekv.model.runtime import blocks
+from codekv.model.runtime.half import half_weights
 from codekv.testing.models import train_byte_level, write_tiny_gguf
 from codekv.tokens.tokenizer import load_tokenizer
 
@@ -22,8 +24,8 @@ def tiny(home, tiny_gguf):
 
 def test_a_converted_model_is_whole(tiny, tiny_gguf):
     assert {path.name for path in tiny.folder.iterdir()} == {
-        *("weights.safetensors", "int8.safetensors", "config.json"),
-        *("tokenizer.json", "manifest.json", "source.gguf", "blocks.json"),
+        *("source.gguf", "blocks.json", "config.json"),
+        *("tokenizer.json", "manifest.json"),
     }
     assert (tiny.name, tiny.family, tiny.source) == ("tiny", "llama", "a test")
     assert tiny.source_sha256 == store.sha256_of(tiny_gguf)
@@ -36,7 +38,7 @@ def test_a_converted_model_is_whole(tiny, tiny_gguf):
 
 
 def test_weights_are_fp16_under_the_names_transformers_uses(tiny):
-    weights = load_file(tiny.folder / "weights.safetensors")
+    weights = load_file(half_weights(tiny.folder))
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
     config = LlamaConfig(**json.loads((tiny.folder / "config.json").read_bytes()))
     model = LlamaForCausalLM(config)
@@ -54,13 +56,14 @@ def test_converting_again_replaces_the_model(tiny, tmp_path):
     assert again.source_sha256 != tiny.source_sha256
 
 
-def test_qwen2_keeps_its_biases_and_the_order_of_its_rows(tmp_path):
-    paths = {}
+def test_qwen2_keeps_its_biases_and_the_order_of_its_rows(home, tmp_path):
+    weights = {}
     for architecture in ("qwen2", "llama"):
-        paths[architecture] = tmp_path / f"{architecture}.gguf"
-        write_tiny_gguf(paths[architecture], architecture=architecture)
-    qwen = GgufModel(paths["qwen2"]).weights()
-    llama = GgufModel(paths["llama"]).weights()
+        path = tmp_path / f"{architecture}.gguf"
+        write_tiny_gguf(path, architecture=architecture)
+        stored = store.import_gguf(path, architecture, "a test", None)
+        weights[architecture] = load_file(half_weights(stored.folder))
+    qwen, llama = weights["qwen2"], weights["llama"]
     for kind in ("q", "k", "v"):
         assert qwen[f"model.layers.1.self_attn.{kind}_proj.bias"].any()
     # The files hold the same numbers; only Llama files are written with paired rows.
@@ -77,7 +80,7 @@ def test_a_name_that_is_not_here_says_how_to_get_it(home):
     assert store.list_models() == []
 
 
-@pytest.mark.parametrize("file", ["weights.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("file", ["source.gguf", "tokenizer.json"])
 def test_a_cut_file_is_noticed_at_once(tiny, file):
     path = tiny.folder / file
     path.write_bytes(path.read_bytes()[:-1])
@@ -87,12 +90,12 @@ def test_a_cut_file_is_noticed_at_once(tiny, file):
 
 
 def test_a_changed_file_is_noticed_by_the_check(tiny):
-    path = tiny.folder / "weights.safetensors"
+    path = tiny.folder / "source.gguf"
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     assert store.open_model("tiny") == tiny
-    with pytest.raises(ModelFormatError, match=r"weights\.safetensors was changed"):
+    with pytest.raises(ModelFormatError, match=r"source\.gguf was changed"):
         store.verify_model("tiny")
 
 
@@ -114,16 +117,16 @@ def test_another_layout_says_so(tiny):
         store.open_model("tiny")
 
 
-@pytest.mark.parametrize("part", ["weights", "write_int8", "_put_in_place"])
+@pytest.mark.parametrize("part", ["places", "write_blocks", "_put_in_place"])
 def test_a_failing_disk_leaves_nothing_that_looks_like_a_model(
     home, tiny_gguf, monkeypatch, part
 ):
-    def full(*_):
+    def full(*_, **_named):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     owner = {
-        "weights": GgufModel,
-        "write_int8": __import__("codekv.model.runtime.int8", fromlist=["x"]),
+        "places": GgufModel,
+        "write_blocks": blocks,
         "_put_in_place": store,
     }[part]
     monkeypatch.setattr(owner, part, full)
@@ -136,7 +139,7 @@ def test_an_interrupted_conversion_keeps_the_old_model(tiny, tiny_gguf, monkeypa
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GgufModel, "weights", interrupt)
+    monkeypatch.setattr(GgufModel, "places", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store.import_gguf(tiny_gguf, "tiny", "another", None)
     assert store.list_models() == [tiny]
@@ -190,7 +193,7 @@ def test_the_factors_of_llama_3_become_the_rule_they_follow(tmp_path):
     write_tiny_gguf(path, rope_factors=(plain / scaled).numpy())
     model = GgufModel(path)
     assert model.config()["rope_parameters"] == rule
-    assert "rope_freqs.weight" not in model.weights()
+    assert "rope_freqs.weight" not in model.places()
     write_tiny_gguf(path, rope_factors=np.full(32, 3.0, dtype=np.float32))
     # All factors the same is no rule of Llama 3.
     with pytest.raises(ModelFormatError, match="rotary factors"):
@@ -218,7 +221,7 @@ def hf_folder(tmp_path):
 def test_a_folder_saved_by_transformers_is_converted(home, hf_folder):
     assert len(list(hf_folder.glob("*.safetensors"))) > 1
     stored = store.import_folder(hf_folder, "saved", "a test")
-    weights = load_file(stored.folder / "weights.safetensors")
+    weights = load_file(half_weights(stored.folder))
     assert len(weights) == 3 + 2 * 9
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float16)}
     assert (stored.family, stored.source_sha256) == ("llama", None)

@@ -7,7 +7,8 @@ from safetensors.numpy import load_file
 
 from codekv.errors import ModelFormatError
 from codekv.model.library import store
-from codekv.model.library.blocks import INDEX_FILE, open_blocks
+from codekv.model.runtime.blocks import INDEX_FILE, open_blocks
+from codekv.model.runtime.half import half_weights
 from codekv.testing.models import write_tiny_gguf
 
 
@@ -20,7 +21,7 @@ def folder(request, home, tmp_path):
 
 def test_the_blocks_are_the_weights(folder):
     blocks = open_blocks(folder)
-    weights = load_file(folder / "weights.safetensors")
+    weights = load_file(half_weights(folder))
     assert set(blocks.tensors) == set(weights)
     assert blocks.pairs == ("llama" in (folder / "config.json").read_text())
     for name, expected in weights.items():

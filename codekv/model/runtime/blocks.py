@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from codekv.model.library.gguf_import import GgufModel
 
 BLOCKS_FILE = "source.gguf"
 INDEX_FILE = "blocks.json"
@@ -82,10 +81,27 @@ class BlocksFile:
             ModelFormatError: The file ends too early, or is not a plain vector.
         """
         tensor = self.tensors[name]
+        raw = self.raw(name, start, stop)
+        if len(tensor.shape) > 1:
+            return raw
+        if tensor.kind != "F32":
+            raise ModelFormatError(f"{self.path}: {name} is not float32")
+        return raw.view(np.float32)
+
+    def raw(
+        self, name: str, start: int = 0, stop: int | None = None
+    ) -> NDArray[np.uint8]:
+        """Copy the bytes of rows [start, stop) of a matrix, or of a whole vector.
+
+        Returns:
+            uint8 [rows, row bytes]; for a vector [bytes].
+
+        Raises:
+            ModelFormatError: The file ends too early.
+        """
+        tensor = self.tensors[name]
         if len(tensor.shape) == 1:
-            if tensor.kind != "F32":
-                raise ModelFormatError(f"{self.path}: {name} is not float32")
-            return self._bytes(tensor.offset, tensor.num_bytes).view(np.float32)
+            return self._bytes(tensor.offset, tensor.num_bytes)
         stop = tensor.shape[0] if stop is None else stop
         count = (stop - start) * tensor.row_bytes
         raw = self._bytes(tensor.offset + start * tensor.row_bytes, count)
@@ -104,13 +120,23 @@ class BlocksFile:
         return raw
 
 
-def write_blocks(model: GgufModel, source: Path, folder: Path) -> None:
-    """Keep a copy of a GGUF file in a model's folder, with an index.
+def write_blocks(
+    tensors: dict[str, BlockTensor],
+    source: Path,
+    folder: Path,
+    *,
+    pairs: bool,
+    link: bool = False,
+) -> None:
+    """Keep a GGUF file in a model's folder, with an index.
 
     Args:
-        model: The file, opened.
+        tensors: Where they stand in the file, by transformers' names.
         source: The file itself.
         folder: The model's.
+        pairs: Whether query and key rows that a rotation mixes are neighbours.
+        link: Whether the file is ours, so that a second name for it will do where
+            the disk allows that; a user's file may change later and is copied.
 
     Raises:
         OSError: The disk is full or cannot be written.
@@ -118,7 +144,7 @@ def write_blocks(model: GgufModel, source: Path, folder: Path) -> None:
     index = {
         "layout": LAYOUT,
         "size": source.stat().st_size,
-        "pairs": model.architecture == "llama",
+        "pairs": pairs,
         "tensors": {
             name: {
                 "kind": place.kind,
@@ -126,10 +152,11 @@ def write_blocks(model: GgufModel, source: Path, folder: Path) -> None:
                 "offset": place.offset,
                 "bytes": place.num_bytes,
             }
-            for name, place in model.places().items()
+            for name, place in tensors.items()
         },
     }
-    shutil.copyfile(source, folder / BLOCKS_FILE)
+    if not link or not _link(source, folder / BLOCKS_FILE):
+        shutil.copyfile(source, folder / BLOCKS_FILE)
     (folder / INDEX_FILE).write_text(json.dumps(index), "utf-8")
 
 
@@ -156,6 +183,14 @@ def open_blocks(folder: Path) -> BlocksFile | None:
     if any(not _is_inside(tensor, size) for tensor in tensors.values()):
         return None
     return BlocksFile(path, tensors, pairs=pairs)
+
+
+def _link(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:
+        return False  # another disk, or one without links
+    return True
 
 
 def _is_inside(tensor: BlockTensor, size: int) -> bool:
