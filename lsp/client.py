@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pygls.uris import to_fs_path
 
 from codekv.completion.api import Trigger
+from lsp.addresses import canonical_uri
 
 if TYPE_CHECKING:
     from lsprotocol import types
@@ -87,7 +88,11 @@ class ClientProfile:
 
     def folder_of(self, uri: str) -> str:
         """Tell the innermost workspace folder of a document; "" if it is in none."""
-        inside = [f for f in self.folders if uri.startswith(f.rstrip("/") + "/")]
+        inside = [
+            f
+            for f in self.folders
+            if uri.startswith(canonical_uri(f).rstrip("/") + "/")
+        ]
         return max(inside, key=len, default="")
 
     def trigger_of(self, ask: CompletionParams, since_change: float | None) -> Trigger:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lsp.addresses import canonical_uri
 from lsp.documents import Change, DocumentPlace, TextSpan
 
 _KEPT_CAPABILITIES = {
@@ -140,7 +141,7 @@ def opened_of(value: Any) -> Opened:
     item = table_of(value)
     language = item.get("languageId")
     return Opened(
-        uri=text_of(item.get("uri")),
+        uri=uri_of(item.get("uri")),
         language=language if isinstance(language, str) else "",
         version=version_of(item),
         text=text_of(item.get("text")),
@@ -155,7 +156,7 @@ def decode_changed(value: Any) -> Changed:
         raise ShapeError("contentChanges is a list")
     identifier = table_of(params.get("textDocument"))
     return Changed(
-        uri=text_of(identifier.get("uri")),
+        uri=uri_of(identifier.get("uri")),
         version=version_of(identifier),
         changes=tuple(change_of(change) for change in changes),
     )
@@ -173,7 +174,7 @@ def decode_named(value: Any) -> Named:
     """Decode a notification about a document; one without a document is fine."""
     document = value.get("textDocument") if isinstance(value, dict) else None
     uri = document.get("uri") if isinstance(document, dict) else None
-    return Named(uri if isinstance(uri, str) else None)
+    return Named(uri_of(uri) if isinstance(uri, str) else None)
 
 
 def decode_offered(value: Any) -> Offered:
@@ -244,6 +245,11 @@ def text_of(value: Any) -> str:
     return value
 
 
+def uri_of(value: Any) -> str:
+    """Give an address in its one spelling, or raise."""
+    return canonical_uri(text_of(value))
+
+
 def number_of(value: Any) -> int:
     """Give a whole number, or raise."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -258,7 +264,7 @@ def version_of(table: dict[str, Any]) -> int:
 
 
 def _uri(params: dict[str, Any]) -> str:
-    return text_of(table_of(params.get("textDocument")).get("uri"))
+    return uri_of(table_of(params.get("textDocument")).get("uri"))
 
 
 def list_of(value: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from lsp.decode import (
     number_of,
     opened_of,
     table_of,
-    text_of,
+    uri_of,
 )
 from lsp.notebooks import Cell
 
@@ -66,7 +66,7 @@ def decode_notebook_opened(value: Any) -> NotebookOpened:
     params = table_of(value)
     notebook = table_of(params.get("notebookDocument"))
     return NotebookOpened(
-        uri=text_of(notebook.get("uri")),
+        uri=uri_of(notebook.get("uri")),
         cells=_cells(notebook.get("cells")),
         texts=_texts(params.get("cellTextDocuments")),
     )
@@ -80,7 +80,7 @@ def decode_notebook_changed(value: Any) -> NotebookChanged:
     cells = {} if cells is None else table_of(cells)
     structure = cells.get("structure")
     return NotebookChanged(
-        uri=text_of(table_of(params.get("notebookDocument")).get("uri")),
+        uri=uri_of(table_of(params.get("notebookDocument")).get("uri")),
         splice=None if structure is None else _splice(table_of(structure)),
         kinds=_cells(cells.get("data")),
         edits=tuple(_edit(each) for each in list_of(cells.get("textContent"))),
@@ -92,15 +92,14 @@ def decode_notebook_closed(value: Any) -> NotebookClosed:
     params = table_of(value)
     notebook = table_of(params.get("notebookDocument"))
     return NotebookClosed(
-        text_of(notebook.get("uri")), _uris(params.get("cellTextDocuments"))
+        uri_of(notebook.get("uri")), _uris(params.get("cellTextDocuments"))
     )
 
 
 def _cells(value: Any) -> tuple[Cell, ...]:
     tables: Iterable[dict[str, Any]] = map(table_of, list_of(value))
     return tuple(
-        Cell(text_of(each.get("document")), each.get("kind") == _CODE)
-        for each in tables
+        Cell(uri_of(each.get("document")), each.get("kind") == _CODE) for each in tables
     )
 
 
@@ -109,7 +108,7 @@ def _texts(value: Any) -> tuple[Opened, ...]:
 
 
 def _uris(value: Any) -> tuple[str, ...]:
-    return tuple(text_of(table_of(each).get("uri")) for each in list_of(value))
+    return tuple(uri_of(table_of(each).get("uri")) for each in list_of(value))
 
 
 def _splice(structure: dict[str, Any]) -> Splice:
@@ -128,7 +127,7 @@ def _edit(value: Any) -> Changed:
     document = table_of(table.get("document"))
     version = document.get("version")
     return Changed(
-        uri=text_of(document.get("uri")),
+        uri=uri_of(document.get("uri")),
         version=version if isinstance(version, int) else 0,
         changes=tuple(change_of(each) for each in list_of(table.get("changes"))),
     )

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 ServiceFactory: TypeAlias = "Callable[[Config, Path | None], CompletionService]"
 
+# A step of the model takes 0.1 s; editors kill a server after 2 s or so.
 CLOSE_SECONDS = 1.0
 
 

@@ -116,7 +116,7 @@ class Protocol(LanguageServerProtocol):
             logger.warning("cannot decode %s: %s", method, type(error).__name__)
             text = f"{method}: parameters cannot be understood"
             self._refuse(data.get("id"), _Codes.InvalidParams, text)
-            self._server.missed(method, data.get("params"))
+            self._server.on_undecodable(method, data.get("params"))
             return
         if method == types.INITIALIZE:
             refusal = self._server.refusal_of(message.params)
@@ -222,36 +222,36 @@ class Protocol(LanguageServerProtocol):
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_args: Any) -> None:  # type: ignore[override]
         """End this conversation; the process may have others."""
-        self._server.lost()
+        self._server.on_disconnect()
 
     # What pygls would do with its own workspace
 
     @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: Any) -> None:
         """Hand over to our own documents."""
-        self._server.hear(types.TEXT_DOCUMENT_DID_OPEN, params)
+        self._server.on_notification(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(self, params: Any) -> None:
         """Hand over to our own documents."""
-        self._server.hear(types.TEXT_DOCUMENT_DID_CHANGE, params)
+        self._server.on_notification(types.TEXT_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
     def lsp_text_document__did_close(self, params: Any) -> None:
         """Hand over to our own documents."""
-        self._server.hear(types.TEXT_DOCUMENT_DID_CLOSE, params)
+        self._server.on_notification(types.TEXT_DOCUMENT_DID_CLOSE, params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def lsp_notebook_document__did_open(self, params: Any) -> None:
         """Hand over to our own notebooks."""
-        self._server.hear(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
+        self._server.on_notification(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
     def lsp_notebook_document__did_change(self, params: Any) -> None:
         """Hand over to our own notebooks."""
-        self._server.hear(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
+        self._server.on_notification(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
 
     @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
     def lsp_notebook_document__did_close(self, params: Any) -> None:
         """Hand over to our own notebooks."""
-        self._server.hear(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
+        self._server.on_notification(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)

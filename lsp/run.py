@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# A client over a slow network greets within seconds.
 GREETING_SECONDS = 30.0
 
 
@@ -132,8 +133,8 @@ async def _serve_tcp(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        terms = SessionOptions(over.set_result, _keep_service, token, next(numbers))
-        server = Server(host, terms)
+        options = SessionOptions(over.set_result, _keep_service, token, next(numbers))
+        server = Server(host, options)
         socket = SocketWriter(writer)
         server.protocol.set_writer(socket)
         reading = asyncio.ensure_future(read_socket(reader, server))

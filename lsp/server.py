@@ -70,20 +70,20 @@ class Server(LanguageServer):
 
     protocol: Protocol
 
-    def __init__(self, host: ServiceHolder, terms: SessionOptions) -> None:
+    def __init__(self, host: ServiceHolder, options: SessionOptions) -> None:
         self.host = host
-        self.terms = terms
+        self.options = options
         self.client = ClientProfile()
         self.documents = DocumentStore()
         self.notebooks = NotebookStore(self.documents)
-        self.views = Views(self.documents, self.notebooks, terms.number)
+        self.views = Views(self.documents, self.notebooks, options.number)
         self.settings = EditorSettings()
         self.guard = Guard(self._rules_of)
         self.silence: ExclusionReason | None = None
         self.latest = Latest()
         self.debounce = Debounce()
         self._listeners: dict[str, Callable[[Any], None]] = {}
-        self._on_missed: dict[str, Callable[[Any], None]] = {}
+        self._undecodable_listeners: dict[str, Callable[[Any], None]] = {}
         self._at_end: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
@@ -103,12 +103,12 @@ class Server(LanguageServer):
     # For the features
 
     def listen(self, method: str, listener: Callable[[Any], None]) -> None:
-        """Hear a notification that pygls handles itself."""
+        """Call `listener` for a notification that pygls handles itself."""
         self._listeners[method] = listener
 
-    def listen_missed(self, method: str, listener: Callable[[Any], None]) -> None:
-        """Hear of a notification that could not be decoded, with its raw parameters."""
-        self._on_missed[method] = listener
+    def listen_undecodable(self, method: str, listener: Callable[[Any], None]) -> None:
+        """Call `listener` with raw parameters that could not be decoded."""
+        self._undecodable_listeners[method] = listener
 
     def at_end(self, action: Callable[[], None]) -> None:
         """Do something when the conversation is over."""
@@ -122,7 +122,7 @@ class Server(LanguageServer):
 
     def now(self) -> float:
         """Tell the time in seconds."""
-        return self.terms.clock()
+        return self.options.clock()
 
     def config_for(self, uri: str) -> Config:
         """Give the configuration that holds for a document."""
@@ -134,21 +134,21 @@ class Server(LanguageServer):
 
     # For the protocol
 
-    def hear(self, method: str, params: Any) -> None:
-        """Pass a notification to whoever listens to it."""
+    def on_notification(self, method: str, params: Any) -> None:
+        """Pass a notification to the feature that listens to it."""
         listener = self._listeners.get(method)
         if listener is not None:
             listener(params)
 
-    def missed(self, method: str, params: Any) -> None:
+    def on_undecodable(self, method: str, params: Any) -> None:
         """Pass on that a message could not be decoded."""
-        listener = self._on_missed.get(method)
+        listener = self._undecodable_listeners.get(method)
         if listener is not None:
             listener(params)
 
     def refusal_of(self, params: types.InitializeParams) -> str | None:
         """Tell why a client is not served, or None if it is."""
-        wanted = self.terms.token
+        wanted = self.options.token
         if wanted is None:
             return None
         given = token_of(params.initialization_options) or ""
@@ -173,8 +173,8 @@ class Server(LanguageServer):
         """Whether the client has introduced itself properly."""
         return self.protocol.is_initialized
 
-    def lost(self) -> None:
-        """Take it that the client is gone."""
+    def on_disconnect(self) -> None:
+        """End the conversation: the client is gone."""
         self.end(0 if self.protocol.has_shut_down else 1)
 
     def end(self, exit_code: int) -> None:
@@ -187,7 +187,7 @@ class Server(LanguageServer):
             action()
         for task in list(self._tasks):
             task.cancel()
-        self.terms.leave(exit_code)
+        self.options.leave(exit_code)
 
     def _collect(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
+# What a pipe of Linux holds.
 READ_SIZE = 1 << 16
+# More than a burst of keys with its cancellations, and little memory.
 READ_AHEAD = 64
+# Several times the largest file that any editor opens, escaped as JSON.
 MAX_MESSAGE = 1 << 28
+# VS Code's capabilities take 12 KB; whoever connects may be anybody.
 MAX_GREETING = 1 << 20
+# Status messages are 1 KB: a client with so much unread has stopped reading.
 MAX_UNSENT = 1 << 26
+# Two header lines are all that the protocol knows.
 MAX_HEADER = 1 << 14
+# Enough for every length that is taken, and for telling that one is too long.
 MAX_DIGITS = 12
+# Writing what is queued takes milliseconds unless the reader is gone.
 FLUSH_SECONDS = 0.5
 
 
@@ -83,7 +91,7 @@ class Receiver(Protocol):
     def receive(self, body: bytes) -> None:
         """Take one message."""
 
-    def lost(self) -> None:
+    def on_disconnect(self) -> None:
         """Note that nothing more will come."""
 
     @property
@@ -178,7 +186,7 @@ def read_pipe(
         except (OSError, ValueError):
             pass
         try:
-            loop.call_soon_threadsafe(receiver.lost)
+            loop.call_soon_threadsafe(receiver.on_disconnect)
         except RuntimeError:
             return  # the loop has ended already
 
@@ -199,4 +207,4 @@ async def read_socket(reader: asyncio.StreamReader, receiver: Receiver) -> None:
                     framer.limit = MAX_MESSAGE
     except (OSError, FramingError):
         pass
-    receiver.lost()
+    receiver.on_disconnect()

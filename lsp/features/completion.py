@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lsp.server import Server
 
 TRIGGERS = (" ", ".", "(", "[", "{", ",", "=", ":")
+# A completion menu is about so wide; what is longer would be cut by the editor.
 LABEL_LENGTH = 60
 
 

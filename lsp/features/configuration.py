@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lsp.decode import Named, SettingsParams
     from lsp.server import Server
 
+# Editors answer within a millisecond; one that does not must still be served.
 PULL_SECONDS = 2.0
 _FILES = frozenset({*config_files.CONFIG_NAMES, IGNORE_FILE})
 

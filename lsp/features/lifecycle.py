@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lsp.convert import Encoding
     from lsp.server import Server
 
+# "initialized" follows at once from every client that sends it at all.
 GREETING_SECONDS = 2.0
 
 
@@ -46,7 +47,7 @@ def register(server: Server) -> None:
     @server.feature(types.SHUTDOWN)
     async def shutdown(_params: Any) -> None:
         server.latest.drop_all()
-        await server.terms.at_shutdown()
+        await server.options.at_shutdown()
 
 
 async def _begin(server: Server, greeted: asyncio.Event) -> None:

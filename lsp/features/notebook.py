@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
+from lsp.addresses import canonical_uri
 from lsp.features.sync import forget, tell_service
 
 if TYPE_CHECKING:
@@ -46,18 +47,20 @@ def register(server: Server) -> None:
             documents.close(uri)
         forget(server, params.uri)
 
-    def missed(params: Any) -> None:
+    def undecodable(params: Any) -> None:
         """Distrust a whole notebook: nobody knows which cell the change was in."""
         notebook = params.get("notebookDocument") if isinstance(params, dict) else None
         uri = notebook.get("uri") if isinstance(notebook, dict) else None
-        for cell in notebooks.cells_of(uri) if isinstance(uri, str) else ():
+        if not isinstance(uri, str):
+            return
+        for cell in notebooks.cells_of(canonical_uri(uri)):
             documents.lose(cell.uri)
             server.latest.drop(notebooks.key_of(cell.uri))
 
     server.listen(types.NOTEBOOK_DOCUMENT_DID_OPEN, opened)
     server.listen(types.NOTEBOOK_DOCUMENT_DID_CHANGE, changed)
     server.listen(types.NOTEBOOK_DOCUMENT_DID_CLOSE, closed)
-    server.listen_missed(types.NOTEBOOK_DOCUMENT_DID_CHANGE, missed)
+    server.listen_undecodable(types.NOTEBOOK_DOCUMENT_DID_CHANGE, undecodable)
 
 
 def _change(server: Server, params: NotebookChanged) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lsp.server import Server
 
 TOKEN = "codekv-loading"  # noqa: S105 - names a progress bar
+# As for questions about settings, and a window may be busy with starting.
 CREATE_SECONDS = 5.0
 
 

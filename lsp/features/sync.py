@@ -38,7 +38,7 @@ def register(server: Server) -> None:
             server.documents.close(params.uri)
             forget(server, params.uri)
 
-    def missed(params: Any) -> None:
+    def undecodable(params: Any) -> None:
         uri = decode_named(params).uri
         if uri is not None:
             server.documents.lose(uri)
@@ -53,7 +53,7 @@ def register(server: Server) -> None:
     server.listen(types.TEXT_DOCUMENT_DID_OPEN, opened)
     server.listen(types.TEXT_DOCUMENT_DID_CHANGE, changed)
     server.listen(types.TEXT_DOCUMENT_DID_CLOSE, closed)
-    server.listen_missed(types.TEXT_DOCUMENT_DID_CHANGE, missed)
+    server.listen_undecodable(types.TEXT_DOCUMENT_DID_CHANGE, undecodable)
 
 
 def _register_focus(server: Server) -> None:

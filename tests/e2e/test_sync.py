@@ -105,3 +105,17 @@ def test_an_edit_sent_right_behind_a_question_does_not_leak_into_it(stage):
     editor.client.process.stdin.flush()
     assert editor.client.answer("q")["result"] is None
     assert all(e["before"] == "x = " for e in stage.events("complete"))
+
+
+def test_two_spellings_of_an_address_are_one_document(stage):
+    editor = stage()
+    opened, asked = "file:///c%3A/a%20b.py", "file:///C:/a b.py"
+    editor.open(opened, "x = ")
+    question = {**editor.question(opened), "textDocument": {"uri": asked}}
+    answer = editor.client.call("textDocument/inlineCompletion", question)
+    assert answer["items"]
+    editor.texts[asked], editor.versions[asked] = editor.texts[opened], 1
+    editor.replace(asked, 0, 0, "y = 1\n")
+    editor.texts[opened] = editor.texts[asked]
+    item = editor.complete(opened, 10)["items"][0]
+    assert item["range"]["start"]["line"] == 1
