@@ -1,4 +1,4 @@
-"""Read small files of a folder that strangers may have filled.
+"""Read small files of a folder that strangers may have filled; write files whole.
 
 A name in such a folder can stand for a pipe, a device or a file of many gigabytes.
 Reading one of those would wait for ever or use up the memory, so only regular files
@@ -46,6 +46,21 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise OSError(f"larger than {max_bytes} bytes")
     return data
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file so that its readers see the old one or the whole new one.
+
+    Raises:
+        OSError: It cannot be written; the old file is as it was.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, "utf-8")
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def read_ignore_file(path: Path) -> tuple[str, ...]:

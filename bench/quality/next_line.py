@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +23,6 @@ from codekv.text.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
-    from pathlib import Path
 
     from bench.traces.cursors import Cursor
 
@@ -140,13 +138,6 @@ def fault_summary(outcomes: Sequence[Judged]) -> dict[str, Any]:
         "faulty": [asdict(outcome) for outcome in outcomes if outcome.faults],
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
-
-
-def write(report: dict[str, Any], path: Path) -> None:
-    """Write a report whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(report, indent=1), "utf-8")
-    partial.replace(path)
 
 
 def _lead(text: str) -> str:

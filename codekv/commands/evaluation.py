@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from codekv.commands.console import err, out
+from codekv.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -60,8 +62,6 @@ class Evaluation:
     async def _run(self, config: Config, given: dict[str, Any]) -> dict[str, Any]:
         from rich.progress import track
 
-        from bench.quality.next_line import write
-
         def made() -> dict[str, Any]:
             report = self._summary(found)
             about = {
@@ -85,7 +85,7 @@ class Evaluation:
             for step in track(steps, console=err, disable=not err.is_terminal):
                 found.append(await anext(answers))
                 if given["json_file"] and step % SAVE_EVERY == 0:
-                    write(made(), given["json_file"])
+                    _keep(made(), given["json_file"])
         except asyncio.CancelledError:
             # Interrupted: what is known is worth keeping.
             task = asyncio.current_task()
@@ -94,8 +94,13 @@ class Evaluation:
         finally:
             await service.close()
         if given["json_file"]:
-            write(made(), given["json_file"])
+            _keep(made(), given["json_file"])
         return made()
+
+
+def _keep(report: dict[str, Any], path: Path) -> None:
+    """Write a report as far as it is known."""
+    write_whole(path, json.dumps(report, indent=1))
 
 
 def _service(config: Config, given: dict[str, Any]) -> Service | PlainAnswers:

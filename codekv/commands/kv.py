@@ -11,6 +11,7 @@ from rich.table import Table
 
 from codekv.commands.console import err, out
 from codekv.errors import UsageError
+from codekv.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def report(**given: Any) -> None:
         found = merge(found, measure_part(lab, part))
         if json_file is not None:
             # After every part: an interrupted run keeps what it has.
-            json_file.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+            write_whole(json_file, json.dumps(found, indent=1) + "\n")
     _show(found)
     if given["picture"] is not None:
         from bench.lab.picture import draw

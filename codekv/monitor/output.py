@@ -16,6 +16,8 @@ import psutil
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily
 
+from codekv.files import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
@@ -121,11 +123,9 @@ class StatusFile:
         if status == self._written or now < self._next:
             return False
         self._written, self._next = dict(status), now + STATUS_EVERY_S
-        partial = self._path.with_suffix(".partial")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps({"time": time.time(), **status}), "utf-8")
-            partial.replace(self._path)
+            write_whole(self._path, json.dumps({"time": time.time(), **status}))
         except OSError:
             return False
         return True

@@ -7,11 +7,11 @@ missing one is no table: `auto` then means `balanced`.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from codekv.errors import StorageError, UsageError
+from codekv.files import write_whole
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PLAIN_NAMES, PlainCodec
 from codekv.storage.presets import BALANCED, PRESETS, BitPolicy
@@ -58,10 +58,8 @@ def save_table(folder: Path, table: ClassTable) -> Path:
         "bits_per_element": table.bits_per_element,
         "heads": [list(pair) for pair in table.heads],
     }
-    partial = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        partial.write_text(json.dumps(values, indent=1) + "\n", "utf-8")
-        partial.replace(path)
+        write_whole(path, json.dumps(values, indent=1) + "\n")
     except OSError as error:
         raise StorageError(
             f"{path}: the class table cannot be written ({error.strerror}); "

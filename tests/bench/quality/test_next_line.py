@@ -5,7 +5,7 @@ import pytest
 from bench.quality.calibrate import calibration
 from bench.quality.infilling import InfilledText as Filled
 from bench.quality.infilling import Row, evaluate, score
-from bench.quality.next_line import fault_summary, judge, judged, summary, write
+from bench.quality.next_line import fault_summary, judge, judged, summary
 from bench.traces.cursors import Cursor
 from codekv.completion.api import Completion, Item
 from codekv.config import Config
@@ -87,14 +87,6 @@ def test_calibration_keeps_what_is_sure_enough() -> None:
         "exact_match": 1.0,
         "exact_match_withheld": 0.5,
     }
-
-
-def test_a_report_appears_whole(tmp_path) -> None:
-    path = tmp_path / "report.json"
-    write({"rows": 1}, path)
-
-    assert json.loads(path.read_text()) == {"rows": 1}
-    assert list(tmp_path.iterdir()) == [path]
 
 
 ROW = Row(

@@ -92,9 +92,7 @@ def test_an_interrupt_keeps_what_was_done(run) -> None:
 def test_a_report_is_written_now_and_then(run, monkeypatch) -> None:
     monkeypatch.setattr(command, "SAVE_EVERY", 5)
     written = []
-    monkeypatch.setattr(
-        "bench.quality.next_line.write", lambda report, _: written.append(report)
-    )
+    monkeypatch.setattr(command, "_keep", lambda report, _: written.append(report))
     with pytest.raises(FileNotFoundError):
         run(Author(), "next-line", "--limit", "12")
 
