@@ -100,6 +100,7 @@ class CompletionConfig(_Section):
     other_files: bool = False
     min_confidence: float = Field(default=0.0, ge=0.0, le=1.0)
     debounce_ms: int | Literal["auto"] = "auto"
+    deadline: Literal["off", "soft", "hard"] = "off"
     eco: Literal["auto", "always", "never"] = "auto"
 
 

@@ -140,6 +140,7 @@ class Completion:
         reuse_stop: Why reuse of the cache ended (`suffix`, `window`, `prefix`, `cold`).
         filters: Names of the trimming filters that changed the text.
         longest_run: Most equal tokens in a row in the prompt.
+        is_cut: The deadline came before the end; the rest is remembered.
     """
 
     items: tuple[Item, ...] = ()
@@ -151,6 +152,7 @@ class Completion:
     reuse_stop: str = ""
     filters: tuple[str, ...] = ()
     longest_run: int = 0
+    is_cut: bool = False
 
     @property
     def text(self) -> str:

@@ -113,3 +113,19 @@ def store_for(
         upkeep=Upkeep.from_config(kvcache),
         kv_shapes=spec.kv_shapes,
     )
+
+
+def needs_reload(old: Config, new: Config) -> bool:
+    """Whether a change concerns what was set up when the model was loaded."""
+    fixed = {
+        "reuse",
+        "repair_tokens",
+        "repair_tail",
+        "repair_names",
+        "max_drift",
+        "max_length",
+        "idle_work",
+        "warm_tokens",
+    }
+    before = old.kvcache.model_dump(exclude=fixed)
+    return old.model != new.model or before != new.kvcache.model_dump(exclude=fixed)

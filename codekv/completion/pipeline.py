@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, groupby
 from typing import TYPE_CHECKING
 
 from codekv.completion.answers import accepted
 from codekv.completion.api import Completion, Item, Request, Timing, TokenCounts
 from codekv.completion.climbing import Climber
+from codekv.completion.partial_answer import PartialAnswer
 from codekv.completion.prompt.planner import PromptChoice, choose_prompt
 from codekv.completion.prompt.stale_uses import Definitions
-from codekv.completion.prompt.tasks import Prepared, TaskMaker
+from codekv.completion.prompt.tasks import PlannedAnswer, Prepared, TaskMaker
 from codekv.completion.recent_drafts import Drafts
 from codekv.completion.shaping.offer import CursorOffer
 from codekv.completion.shaping.reranking import Rivals
@@ -27,6 +28,7 @@ from codekv.completion.warming import WarmLimit, blocks_of, far_chains, near_cha
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codekv.completion.deadline import Deadline
     from codekv.completion.document import CodeDocument, CodeDocuments
     from codekv.completion.prompt.other_files import OtherFiles
     from codekv.completion.prompt.window import Limits
@@ -45,23 +47,6 @@ BLOCK_BUDGETS = 2
 """A block may take this many latency budgets before it is cut at a line's end."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedAnswer:
-    """A question whose prompt is laid out; times are clock times in seconds."""
-
-    request: Request
-    prepared: Prepared
-    submitted: float
-    started: float
-
-    @property
-    def num_missing(self) -> int:
-        """Prompt tokens that have to be computed before the first one is decoded."""
-        task = self.prepared.task
-        assert task.reuse is not None
-        return task.reuse.num_computed[task.repair_level]
-
-
 class Pipeline:
     """Answers requests with one engine and one tokenizer."""
 
@@ -75,6 +60,7 @@ class Pipeline:
         self.engine = engine
         self.documents = documents
         self.config = config
+        self._token_bytes = tokenizer.token_bytes
         self._drafts = Drafts(tokenizer.token_bytes)
         # Where each document was asked about last: its window's token, the cursor.
         self._places: dict[str, tuple[int, int]] = {}
@@ -94,12 +80,14 @@ class Pipeline:
         if self._maker.others is not None:
             self._maker.others.index.configure(config.privacy)
 
-    def complete(self, request: Request, submitted: float) -> Cooperative[Completion]:
+    def complete(
+        self, request: Request, submitted: float, deadline: Deadline | None = None
+    ) -> Cooperative[Completion]:
         """Answer one request; `submitted` is its clock time in seconds."""
         planned = yield from self.plan(request, submitted)
         if isinstance(planned, Completion):
             return planned
-        return (yield from self.answer(planned))
+        return (yield from self.answer(planned, deadline))
 
     def plan(
         self, request: Request, submitted: float, *, is_ahead: bool = False
@@ -123,8 +111,15 @@ class Pipeline:
             self.climber.note(request, choice)
         return PlannedAnswer(request, choice.prepared, submitted, started)
 
-    def answer(self, planned: PlannedAnswer) -> Cooperative[Completion]:
-        """Compute and decode the answer to a planned request."""
+    def answer(
+        self, planned: PlannedAnswer, deadline: Deadline | None = None
+    ) -> Cooperative[Completion]:
+        """Compute and decode the answer to a planned request.
+
+        Args:
+            planned: From `plan`.
+            deadline: Is offered what stands by then.
+        """
         request, prepared = planned.request, planned.prepared
         submitted, started = planned.submitted, planned.started
         self.engine.store.note_request()
@@ -134,12 +129,19 @@ class Pipeline:
             return several
         start = request.cursor_byte - len(prepared.prompt.need)
         snapshot = request.snapshot
-        with self._drafts.recording(snapshot.uri, snapshot.data, start) as progress:
+        with self._drafts.recording(snapshot.uri, snapshot.data, start) as told:
             stop = self._in_time(request, prepared, submitted)
-            task = replace(prepared.task, stop=stop, progress=progress)
+            task = replace(prepared.task, stop=stop, progress=told.progress)
             offer = self._offer(request, prepared)
-            outcome = yield from self._rivals.best(offer, task, submitted)
-            progress(outcome.candidate.tokens)
+            if deadline is None:
+                outcome = yield from self._rivals.best(offer, task, submitted)
+            else:
+                look = PartialAnswer(self._token_bytes, self._completion, planned, told)
+                task = replace(task, filled=look.filled)
+                best = self._rivals.best(offer, task, submitted)
+                step_s = self.engine.speed.ms_for(1) / 1e3
+                outcome = yield from deadline.watch(best, step_s, look)
+            told.progress(outcome.candidate.tokens)
         self._note_topic(request, prepared.document)
         completion = self._completion(request, prepared, outcome)
         ended = time.perf_counter()

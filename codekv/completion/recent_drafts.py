@@ -34,6 +34,17 @@ class Given:
     data: bytes
 
 
+class Told:
+    """The last tokens that a decoding run has told of."""
+
+    def __init__(self) -> None:
+        self.tokens: tuple[int, ...] = ()
+
+    def progress(self, tokens: Sequence[int]) -> None:
+        """Take the tokens decoded so far."""
+        self.tokens = tuple(tokens)
+
+
 class Drafts:
     """One answer per document; on the engine's thread.
 
@@ -47,27 +58,20 @@ class Drafts:
         self.num_dropped = 0
 
     @contextmanager
-    def recording(
-        self, uri: str, data: bytes, start: int
-    ) -> Iterator[Callable[[Sequence[int]], None]]:
+    def recording(self, uri: str, data: bytes, start: int) -> Iterator[Told]:
         """Remember the tokens decoded at `start` of a document's bytes.
 
         The work inside tells what it has so far. The last it told is kept at the end,
         also if the work is dropped: the next keystroke confirms it in one step.
         """
-        told: tuple[int, ...] = ()
-
-        def progress(tokens: Sequence[int]) -> None:
-            nonlocal told
-            told = tuple(tokens)
-
+        told = Told()
         try:
-            yield progress
+            yield told
         except GeneratorExit:
-            self.num_dropped += len(told)
+            self.num_dropped += len(told.tokens)
             raise
         finally:
-            self.note(uri, data, start, told)
+            self.note(uri, data, start, told.tokens)
 
     def note(self, uri: str, data: bytes, start: int, tokens: Sequence[int]) -> None:
         """Remember the tokens decoded at `start` of a document's bytes."""

@@ -24,7 +24,9 @@ from codekv.completion.api import (
     Timing,
     Trigger,
 )
+from codekv.completion.deadline import Deadline, deadline_for, forget_outcome
 from codekv.completion.idle_plans import IdlePlans
+from codekv.completion.load import needs_reload
 from codekv.completion.popup import as_if_selected, with_selection
 from codekv.completion.privacy.exclusion import Privacy
 from codekv.completion.report import Reporter
@@ -77,6 +79,8 @@ class Service:
         # changed since: then its answer is not remembered and plans no pause.
         self._asked: dict[str, Request] = {}
         self._newest: dict[str, Request] = {}
+        # Answers that go on after their deadline.
+        self._unfinished: set[asyncio.Task[Completion]] = set()
         self._open: dict[str, Snapshot] = {}
         self._num_changes = 0
 
@@ -156,10 +160,36 @@ class Service:
         if known is not None:
             return known
         assert self._pipeline is not None
-        pipeline, uri = self._pipeline, request.snapshot.uri
-        self._asked[uri] = self._newest[uri] = request
+        self._asked[request.snapshot.uri] = self._newest[request.snapshot.uri] = request
+        settings = self.config.completion
+        is_invoked = request.trigger == Trigger.INVOKED
+        deadline = deadline_for(
+            "off" if is_invoked else settings.deadline,
+            started + settings.latency_budget_ms / 1e3,
+        )
+        if deadline is None:
+            answered = self._answered(self._pipeline, request, started, None)
+            return self._done(await answered, started)
+        work = asyncio.ensure_future(
+            self._answered(self._pipeline, request, started, deadline)
+        )
+        self._unfinished.add(work)
+        work.add_done_callback(self._unfinished.discard)
+        work.add_done_callback(forget_outcome)
+        return self._done(await deadline.first(work), started)
+
+    async def _answered(
+        self,
+        pipeline: Pipeline,
+        request: Request,
+        started: float,
+        deadline: Deadline | None,
+    ) -> Completion:
+        """The whole answer of the model; it is remembered, and idle work planned."""
+        uri = request.snapshot.uri
         try:
-            completion = self._confident(await self._ask(pipeline, request, started))
+            found = await self._ask(pipeline, request, started, deadline)
+            completion = self._confident(found)
             if self._asked.get(uri) is request:
                 self._answers.note(request, completion)
                 self._idle_plans.after_answer(
@@ -168,16 +198,20 @@ class Service:
         finally:
             if self._asked.get(uri) is request:
                 del self._asked[uri]
-        return self._done(completion, started)
+        return completion
 
     async def _ask(
-        self, pipeline: Pipeline, request: Request, started: float
+        self,
+        pipeline: Pipeline,
+        request: Request,
+        started: float,
+        deadline: Deadline | None,
     ) -> Completion:
         """Let the model answer, after a wait if the work is likely to be in vain."""
         uri = request.snapshot.uri
         if not request.patience_s:
-            job = self._worker.submit(uri, pipeline.complete(request, started))
-            return await self._await(job)
+            steps = pipeline.complete(request, started, deadline)
+            return await self._await(self._worker.submit(uri, steps))
         plan = self._worker.submit(uri, pipeline.plan(request, started))
         planned = await self._await(plan)
         if isinstance(planned, Completion):
@@ -186,7 +220,8 @@ class Service:
             await asyncio.sleep(request.patience_s)
             if self._newest.get(uri, request) is not request:
                 raise CancelledWorkError("replaced by newer work")
-        return await self._await(self._worker.submit(uri, pipeline.answer(planned)))
+        steps = pipeline.answer(planned, deadline)
+        return await self._await(self._worker.submit(uri, steps))
 
     def feedback(self, item_id: str, kind: Feedback, accepted_bytes: int = 0) -> None:
         """Note what became of an item; unknown ids are ignored."""
@@ -246,7 +281,7 @@ class Service:
         self._answers.clear()
         if self._loading is None:
             return
-        if _needs_reload(old, config):
+        if needs_reload(old, config):
             self._pipeline = None
             self._loading = None
             self._worker.cancel_idle()
@@ -360,19 +395,3 @@ class Service:
 
 def _nothing(reason: str) -> Completion:
     return Completion(source=AnswerSource.NONE, reason=reason, timing=Timing())
-
-
-def _needs_reload(old: Config, new: Config) -> bool:
-    """Whether a change concerns what was set up when the model was loaded."""
-    fixed = {
-        "reuse",
-        "repair_tokens",
-        "repair_tail",
-        "repair_names",
-        "max_drift",
-        "max_length",
-        "idle_work",
-        "warm_tokens",
-    }
-    before = old.kvcache.model_dump(exclude=fixed)
-    return old.model != new.model or before != new.kvcache.model_dump(exclude=fixed)

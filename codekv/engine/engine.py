@@ -51,8 +51,8 @@ Choose = Callable[[Sequence[Candidate]], int]
 """Is told several texts; the number of the best one."""
 
 
-def ignore(tokens: Sequence[int]) -> None:
-    """Follow no decoding run."""
+def ignore(_: object) -> None:
+    """Follow no work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Task:
         options: How to decode.
         stop: Is told all bytes behind the forced prefix; True ends the text.
         progress: Is told the tokens decoded so far, wherever the work may be dropped.
+        filled: Is told how the prompt's slots came to be, before decoding begins.
         stale_uses: Slots that use a name whose definition changed lately.
         repair_level: How much repair is left out because time is short.
         topic: Its document; slots are moved between prompts of one document only.
@@ -76,6 +77,7 @@ class Task:
     options: DecodeOptions
     stop: Stop
     progress: Progress = ignore
+    filled: Callable[[Reuse], None] = ignore
     stale_uses: tuple[int, ...] = ()
     repair_level: int = 0
     topic: str = ""
@@ -342,6 +344,7 @@ class Engine:
         logits, reuse, ahead = yield from self.prefill.run(
             seq, plan, task.repair_level, guess
         )
+        task.filled(reuse)
         return _Filled(logits, reuse, ahead, started, time.perf_counter())
 
     def _follow(self, task: Task) -> None:

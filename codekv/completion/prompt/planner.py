@@ -24,6 +24,10 @@ HASTY_BUDGETS = 1.5
 """What the whole context may cost before a small one takes its place: a poor answer
 in time is worth less than a good one a little late."""
 
+LEAST_BUDGET = 96
+"""Tokens that even the tightest budget allows: about one chunk of a prefill. Without it
+the climb to a higher rung would have no end on a machine that is too slow for any."""
+
 SHARES = (0.75, 0.5, 0.3)
 """How much of the prefix is tried before what can be computed anew: what is far above
 may be all that is lacking."""
@@ -78,6 +82,7 @@ def choose_prompt(
         limits: Of the full prompt.
         budget: Tokens that can be computed in time.
     """
+    budget = max(budget, LEAST_BUDGET)
     above: list[Prepared] = []
     rungs = ladder(limits)
     for rung in rungs:

@@ -36,6 +36,23 @@ class Prepared:
     anchor_byte: int
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedAnswer:
+    """A question whose prompt is laid out; times are clock times in seconds."""
+
+    request: Request
+    prepared: Prepared
+    submitted: float
+    started: float
+
+    @property
+    def num_missing(self) -> int:
+        """Prompt tokens that have to be computed before the first one is decoded."""
+        task = self.prepared.task
+        assert task.reuse is not None
+        return task.reuse.num_computed[task.repair_level]
+
+
 class TaskMaker:
     """Makes tasks under one configuration for one tokenizer."""
 

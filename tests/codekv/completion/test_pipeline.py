@@ -209,7 +209,7 @@ def test_climbing_goes_to_the_top_by_itself() -> None:
     rungs = finish(pipeline.climber.climb("t.py"))
     _, completion = ask(pipeline, LONG, len(LONG))
 
-    assert rungs >= 2
+    assert rungs >= 1
     assert completion.tokens.context == full_context(len(LONG))
     assert completion.tokens.computed <= 2
 

@@ -17,7 +17,7 @@ from codekv.completion.api import (
     Request,
     Trigger,
 )
-from codekv.completion.pipeline import PlannedAnswer
+from codekv.completion.prompt.tasks import PlannedAnswer
 from codekv.completion.service import Service
 from codekv.config import Config, apply
 from codekv.engine.speed import Speed
