@@ -48,7 +48,7 @@ class Climber:
     """
 
     def __init__(
-        self, engine: Engine, choose: Callable[[Request], PromptChoice]
+        self, engine: Engine, choose: Callable[[Request], Cooperative[PromptChoice]]
     ) -> None:
         """Climb with an engine.
 
@@ -91,8 +91,9 @@ class Climber:
                         next(steps)
                     except StopIteration:
                         climbed += 1
-                        wanted = self._choose(goal.request).wanted
-                        self._goals.setdefault(uri, replace(goal, wanted=wanted))
+                        choice = yield from self._choose(goal.request)
+                        next_goal = replace(goal, wanted=choice.wanted)
+                        self._goals.setdefault(uri, next_goal)
                         break
                     yield
         return climbed

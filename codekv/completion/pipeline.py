@@ -304,9 +304,9 @@ class Pipeline:
         """Say in prompts what other files offer."""
         self._maker.others = others
 
-    def _choice(self, request: Request) -> PromptChoice:
+    def _choice(self, request: Request) -> Cooperative[PromptChoice]:
         """The prompt of a question as it would be answered now."""
-        document = self.documents.update(request.snapshot)
+        document = yield from self.documents.update_in_steps(request.snapshot)
         return self._affordable(request, document, self._maker.plan(request, document))
 
     def _affordable(
