@@ -72,6 +72,7 @@ class KvCacheConfig(_Section):
     max_drift: int = Field(default=512, ge=0)
     sparse_interval: int = Field(default=0, ge=0, le=1024)
     newest_share: float = Field(default=0.8, gt=0.0, le=1.0)
+    dynamic_size: bool = False
     live_documents: int = Field(default=4, ge=1, le=64)
     memory_mb: int = Field(default=512, ge=16)
     disk: bool = True

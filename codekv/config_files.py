@@ -89,6 +89,7 @@ PROJECT_RULES: dict[str, Callable[[Any, Any], Any]] = {
             "kvcache.max_drift",
             "kvcache.sparse_interval",
             "kvcache.newest_share",
+            "kvcache.dynamic_size",
             "kvcache.reset_on_topic_switch",
         ),
         as_it_is,

@@ -30,26 +30,10 @@ def sparse_positions(num_tokens: int, num_recent: int, interval: int) -> list[in
     return [*range(0, older, max(interval, 1)), *range(older, num_tokens)]
 
 
-def dynamic_positions(
-    num_tokens: int, max_length: int, newest_share: float = 0.8
-) -> list[int]:
-    """Keep `max_length` tokens: the newest share of them, and a sample of the rest.
-
-    Returns:
-        Positions that stay, ascending; all if they are not too many.
-    """
-    _check_counts(num_tokens, max_length)
-    if num_tokens <= max_length:
-        return list(range(num_tokens))
-    newest = _newest(max_length, newest_share)
-    older = num_tokens - newest
-    return [*_sample(older, max_length - newest), *range(older, num_tokens)]
-
-
 def dynamic_blocks(
     sizes: Sequence[int], max_length: int, newest_share: float = 0.8
 ) -> list[int]:
-    """Do the same with whole blocks of the given numbers of tokens.
+    """Keep blocks of together `max_length` tokens; `sizes` are in tokens.
 
     The newest blocks stay while they fit into the newest share; of the older ones an
     even sample stays, as many as fit into what is left.

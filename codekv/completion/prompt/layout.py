@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.completion.prompt.healing import MAX_HEALED_TOKENS, healed
-from codekv.completion.prompt.sparse import sampled_lines
+from codekv.completion.prompt.sparse import newest_room, sampled_blocks
 from codekv.completion.prompt.window import (
     Limits,
     Place,
@@ -23,6 +23,7 @@ from codekv.completion.prompt.window import (
     bounded_anchor,
     longest_middle,
     window_start,
+    with_unused_room,
 )
 from codekv.completion.shaping.shape import rest_end
 from codekv.engine.reuse.prompt_blocks import PromptBlock
@@ -75,6 +76,8 @@ def build(
 ) -> Prompt:
     """Lay out the prompt for a place; `lead` is what other files have to say."""
     limits = replace(limits, max_length=limits.max_length - len(lead))
+    if tokenizer.fim is not None:
+        limits = with_unused_room(place, limits)
     fim, first = tokenizer.fim, first_tokens(tokenizer, lead)
     if fim is None:
         return _left_to_right(place, tokenizer, limits, heal, first)
@@ -100,15 +103,10 @@ def _fill_in_middle(
     anchor_byte = bounded_anchor(place, limits)
     anchor, middle_byte = boundary_before(encoding, anchor_byte)
     room = limits.prefix - limits.prefix // 4
-    dense = int(room * limits.newest) if limits.interval else room
-    window = window_start(place.data, encoding, anchor, dense)
+    window = window_start(place.data, encoding, anchor, newest_room(room, limits))
     writer = _Writer()
     writer.add(first)
-    for start, stop in sampled_lines(
-        place.data, encoding, window, room - dense, limits.interval
-    ):
-        writer.add(encoding.ids[start:stop], start)
-    writer.add(encoding.ids[window:anchor], window)
+    _add_prefix(writer, place, (window, anchor), room, limits)
     prefix = len(writer.tokens)
     writer.add((fim.suffix,))
     _add_suffix(writer, place, tokenizer, limits.suffix)
@@ -135,11 +133,11 @@ def _left_to_right(
     room = limits.max_length - limits.output - 1
     # Not the middle's own length: the window must not move with each typed token.
     before = max(room - longest_middle(limits) - MAX_HEALED_TOKENS, room // 4)
-    window = window_start(place.data, encoding, anchor, before)
-    ids = ids[-(room - (anchor - window)) :]
+    window = window_start(place.data, encoding, anchor, newest_room(before, limits))
     writer = _Writer()
     writer.add(first)
-    writer.add(encoding.ids[window:anchor], window)
+    _add_prefix(writer, place, (window, anchor), before, limits)
+    ids = ids[-(room - (len(writer.tokens) - len(first))) :]
     head = len(writer.tokens)
     _add_middle(writer, ids, encoding.ids, anchor)
     if not writer.tokens:
@@ -188,6 +186,15 @@ class _Writer:
             start = len(self.tokens)
             self.tokens.extend(ids)
             self.spans.append(PromptSpan(start, len(self.tokens), origin))
+
+
+def _add_prefix(
+    writer: _Writer, place: Place, window: tuple[int, int], room: int, limits: Limits
+) -> None:
+    """Add the sampled blocks and the window behind them."""
+    ids = place.encoding.ids
+    for start, stop in (*sampled_blocks(place.cuts, window, room, limits), window):
+        writer.add(ids[start:stop], start)
 
 
 def _add_suffix(writer: _Writer, place: Place, tokenizer: Tokenizer, room: int) -> None:

@@ -1,46 +1,59 @@
-"""Sparse context: lines sampled from what lies before the prompt's window.
+"""Sparse context: blocks sampled from what lies before the prompt's window.
 
-Off by default. With `kvcache.sparse_interval` = n, every n-th line above the window
-is kept, the nearest first, in what `kvcache.newest_share` leaves of the prefix. Whole
-lines, because half a line misleads; a function of the text alone, so that it is
-cached like everything else.
+Off by default. With `kvcache.sparse_interval` = n, every n-th block above the window is
+kept, the nearest first; with `kvcache.dynamic_size`, an even sample of them. Both in
+what `kvcache.newest_share` leaves of the prefix. Whole blocks, because half a function
+misleads and because a block is what the cache can store and find again; a function of
+the text alone, so that it is cached like everything else.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from codekv.cache.window import sparse_positions
+from codekv.cache.window import dynamic_blocks, sparse_positions
 
 if TYPE_CHECKING:
-    from codekv.tokens.tokenizer import Encoding
+    from collections.abc import Sequence
+
+    from codekv.completion.prompt.window import Limits
+
+Run = tuple[int, int]
+"""Document tokens [start, stop)."""
 
 
-def sampled_lines(
-    data: bytes, encoding: Encoding, window: int, room: int, interval: int
-) -> list[tuple[int, int]]:
-    """Runs of tokens to put before the window, in order.
+def newest_room(room: int, limits: Limits) -> int:
+    """Most tokens of the window in a prefix of `room` tokens."""
+    is_sampled = limits.interval > 0 or limits.dynamic
+    return int(room * limits.newest) if is_sampled else room
+
+
+def sampled_blocks(
+    cuts: Sequence[int], window: Run, room: int, limits: Limits
+) -> list[Run]:
+    """Blocks to put before the window, in order.
 
     Args:
-        data: The document.
-        encoding: Its tokens.
-        window: Document token at which the window begins.
-        room: Most tokens of all runs together.
-        interval: Every how many lines one is kept.
+        cuts: Document tokens at which blocks begin.
+        window: Begins and ends at these document tokens.
+        room: Most tokens of prefix, the window included.
+        limits: How to sample.
     """
-    if interval <= 0 or window == 0 or room <= 0:
+    start, stop = window
+    bounds = [*(cut for cut in cuts if cut < start), start]
+    older = list(pairwise(bounds))
+    if not older or not (limits.interval or limits.dynamic):
         return []
-    starts = [0]
-    for token in range(1, window):
-        end = encoding.ends[token - 1]
-        if data[end - 1 : end] == b"\n":
-            starts.append(token)
-    stops = [*starts[1:], window]
-    kept: list[tuple[int, int]] = []
-    for line in reversed(sparse_positions(len(starts), 0, interval)):
-        size = stops[line] - starts[line]
-        if size > room:
+    sizes = [hi - lo for lo, hi in older]
+    left = room - (stop - start)
+    if limits.interval == 0:
+        kept = dynamic_blocks([*sizes, stop - start], room, limits.newest)
+        return [older[number] for number in kept if number < len(older)]
+    found: list[Run] = []
+    for number in reversed(sparse_positions(len(older), 0, limits.interval)):
+        if sizes[number] > left:
             break
-        room -= size
-        kept.append((starts[line], stops[line]))
-    return kept[::-1]
+        left -= sizes[number]
+        found.append(older[number])
+    return found[::-1]

@@ -83,6 +83,7 @@ class TaskMaker:
             completion.max_tokens,
             kvcache.sparse_interval,
             kvcache.newest_share,
+            kvcache.dynamic_size,
         )
 
     def make(
@@ -95,6 +96,7 @@ class TaskMaker:
             document.encoding,
             find_anchor(document.tree, request.cursor_byte),
             request.cursor_byte,
+            document.cuts,
         )
         # A prompt that has to be cut short says nothing of other files.
         lead = self._lead(document.snapshot.uri) if limits == self.limits() else ()

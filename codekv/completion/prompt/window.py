@@ -6,7 +6,7 @@ Functions of the text alone, chosen so that typing does not change them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ LEAST_PREFIX = 32
 class Limits:
     """Sizes in tokens: the whole prompt, its suffix, and what is kept for output.
 
-    With `interval` above 0, the window gets `newest` of the prefix and sampled lines
-    before it the rest.
+    With an `interval` above 0, or with `dynamic`, the window gets `newest` of the
+    prefix and sampled blocks before it the rest. With `dynamic`, a text below the
+    cursor that is shorter than `suffix` leaves its room to the prefix.
     """
 
     max_length: int
@@ -30,6 +31,7 @@ class Limits:
     output: int
     interval: int = 0
     newest: float = 0.8
+    dynamic: bool = False
 
     @property
     def prefix(self) -> int:
@@ -46,17 +48,33 @@ class Place:
         encoding: Tokens of all of `data`.
         anchor_byte: A line start at or before the cursor's line.
         cursor_byte: The cursor.
+        cuts: Document tokens at which blocks begin.
     """
 
     data: bytes
     encoding: Encoding
     anchor_byte: int
     cursor_byte: int
+    cuts: tuple[int, ...] = ()
 
 
 def most_suffix(max_length: int, output: int) -> int:
     """Most tokens of suffix that leave room for the prefix."""
     return max(max_length - output - 3 - LEAST_PREFIX, 0)
+
+
+def with_unused_room(place: Place, limits: Limits) -> Limits:
+    """Give the prefix what a short text below the cursor leaves of the suffix's room.
+
+    In steps of a quarter of that room, so that edits below move the window rarely.
+    """
+    if not limits.dynamic or limits.suffix == 0:
+        return limits
+    below = len(place.encoding.ids) - bisect_right(
+        place.encoding.ends, place.cursor_byte
+    )
+    step = max(limits.suffix // 4, 1)
+    return replace(limits, suffix=min(limits.suffix, -(-below // step) * step))
 
 
 def window_start(data: bytes, encoding: Encoding, end: int, room: int) -> int:

@@ -2,11 +2,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codekv.cache.window import dynamic_blocks, dynamic_positions, sparse_positions
+from codekv.cache import window
+from codekv.cache.window import dynamic_blocks, sparse_positions
 from codekv.errors import UsageError
 
 counts = st.integers(0, 300)
 shares = st.floats(0.01, 1.0)
+
+
+def dynamic_positions(
+    num_tokens: int, max_length: int, newest_share: float = 0.8
+) -> list[int]:
+    """Slow twin: keep the newest share of `max_length` tokens, and a sample of others.
+
+    Returns:
+        Positions that stay, ascending; all if they are not too many.
+    """
+    if num_tokens <= max_length:
+        return list(range(num_tokens))
+    newest = window._newest(max_length, newest_share)
+    older = num_tokens - newest
+    return [*window._sample(older, max_length - newest), *range(older, num_tokens)]
 
 
 def test_sparse_keeps_recent_and_every_third_before():
@@ -76,4 +92,4 @@ def test_negative_counts_are_refused():
 
 def test_share_of_nothing_is_refused():
     with pytest.raises(UsageError, match="share"):
-        dynamic_positions(10, 5, 0.0)
+        dynamic_blocks([1] * 10, 5, 0.0)
