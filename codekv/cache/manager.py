@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from codekv.units import ChainKey, ContentKey
 
 
+MAX_EXPECTED = 256
+"""Blocks whose attention is remembered until they are stored: more than the prompts of
+all live sequences have."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewBlock:
     """What is to be stored; see `Block`."""
@@ -72,6 +77,8 @@ class CacheManager:
         self._guard = guard or MemoryGuard()
         self._index = PrefixIndex()
         self._pool = BlockPool()
+        # Importance of blocks that are not here yet, the latest last.
+        self._expected: dict[ChainKey, float] = {}
         # Least recently used first.
         self._tables: dict[str, BlockTable] = {}
 
@@ -139,6 +146,7 @@ class CacheManager:
             num_bytes=new.num_bytes,
             cost_s=new.cost_s,
             used_at=now,
+            importance=self._expected.pop(new.chain, 0.0),
             is_volatile=new.is_volatile,
         )
         self._pool.add(block)
@@ -153,10 +161,19 @@ class CacheManager:
             block.is_volatile = False
 
     def note_attention(self, chain: ChainKey, share: float) -> None:
-        """Blend a share of attention (0 to 1) into a block's importance."""
+        """Blend a share of attention (0 to 1) into a block's importance.
+
+        A block that is not here yet gets it when it comes: in a document's first
+        pause attention is measured before the blocks are stored.
+        """
         block = self._index.get(chain)
         if block is not None:
             block.importance = smoothed_importance(block.importance, share)
+            return
+        before = self._expected.pop(chain, 0.0)
+        self._expected[chain] = smoothed_importance(before, share)
+        while len(self._expected) > MAX_EXPECTED:
+            self._expected.pop(next(iter(self._expected)))
 
     def discard(self, chain: ChainKey) -> Block | None:
         """Remove a block even if it is held, because its bytes are gone.
@@ -254,6 +271,7 @@ class CacheManager:
             self.release(owner)
         for block in list(self._pool):
             self._drop(block)
+        self._expected.clear()
 
     def check(self) -> None:
         """Verify index, pool and budget.

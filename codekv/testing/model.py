@@ -6,6 +6,7 @@ possible: it is a slow twin of the engine's runtimes, not a fast path.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import torch
@@ -53,14 +54,27 @@ class ByteTokenizer:
         return list(need[:1]) if need else list(range(PRE))
 
 
+DEVICE_VARIABLE = "CODEKV_TINY_DEVICE"
+"""Environment variable: the device on which tiny models run by default."""
+
+
 class TinyRuntime:
     """A `Runtime` of two random layers in float32."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, device: str | None = None) -> None:
+        """Draw the weights.
+
+        Args:
+            seed: The same seed gives the same model.
+            device: Where it runs; by default what `CODEKV_TINY_DEVICE` names, or the
+                CPU. See `codekv.testing.other_device` for a device to test with.
+        """
+        self.device = torch.device(device or os.environ.get(DEVICE_VARIABLE, "cpu"))
         make = torch.Generator().manual_seed(seed)
 
         def random(*shape: int) -> Tensor:
-            return torch.randn(*shape, generator=make) / shape[-1] ** 0.5
+            drawn = torch.randn(*shape, generator=make) / shape[-1] ** 0.5
+            return drawn.to(self.device)
 
         self.spec = ModelSpec(
             name="tiny",
@@ -69,14 +83,14 @@ class TinyRuntime:
             vocab_size=VOCAB,
             max_positions=4096,
             compute="fp32",
-            device="cpu",
+            device=self.device.type,
             fingerprint=f"tiny-{seed}",
             movable=(True,) * LAYERS,
             key_bias=True,
             eos_ids=(END,),
         )
         self.rope: Rope | None = Rope(
-            1.0 / 100.0 ** (torch.arange(0, HEAD, 2).float() / HEAD)
+            1.0 / 100.0 ** (torch.arange(0, HEAD, 2, device=self.device).float() / HEAD)
         )
         self._embedding = random(VOCAB, WIDTH) * WIDTH**0.5
         self._layers = [
@@ -96,7 +110,7 @@ class TinyRuntime:
     def new_kv(self, capacity: int) -> KVTensors:
         """Allocate working tensors."""
         shapes = list(self.spec.kv_shapes)
-        return KVTensors(shapes, capacity, torch.float32, torch.device("cpu"))
+        return KVTensors(shapes, capacity, torch.float32, self.device)
 
     def forward(
         self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
@@ -108,7 +122,7 @@ class TinyRuntime:
         self, kv: KVTensors, tokens: Sequence[int], start: int, logits: Logits = "last"
     ) -> Cooperative[Tensor | None]:
         """See `Runtime.forward_in_steps`."""
-        slots = torch.arange(start, start + len(tokens))
+        slots = torch.arange(start, start + len(tokens), device=self.device)
         rows = yield from self._run(kv, tokens, slots, slots, None)
         if logits == "none":
             return None
@@ -122,7 +136,7 @@ class TinyRuntime:
         logits: Logits = "none",
     ) -> Tensor | None:
         """See `Runtime.forward_scattered`."""
-        places = torch.tensor(slots)
+        places = torch.tensor(slots, device=self.device)
         rows = finish(self._run(kv, tokens, places, places, None))
         if logits == "none":
             return None
@@ -138,22 +152,24 @@ class TinyRuntime:
     ) -> Tensor:
         """See `Runtime.forward_tree`."""
         count = len(tokens)
-        visible = torch.zeros(count, start + count, dtype=torch.bool)
+        visible = torch.zeros(
+            count, start + count, dtype=torch.bool, device=self.device
+        )
         visible[:, :start] = True
-        positions = torch.zeros(count, dtype=torch.long)
+        positions = torch.zeros(count, dtype=torch.long, device=self.device)
         for i, parent in enumerate(parents):
             positions[i] = start if parent < 0 else positions[parent] + 1
             if parent >= 0:
                 visible[i] |= visible[parent]
             visible[i, start + i] = True
-        slots = torch.arange(start + known, start + count)
+        slots = torch.arange(start + known, start + count, device=self.device)
         rest = tokens[known:]
         part = positions[known:], visible[known:]
         return finish(self._run(kv, rest, slots, *part))
 
     def keep_path(self, kv: KVTensors, start: int, path: Sequence[int]) -> None:
         """See `Runtime.keep_path`."""
-        index = torch.tensor([start + i for i in path])
+        index = torch.tensor([start + i for i in path], device=self.device)
         for store in (*kv.keys, *kv.values):
             store[:, start : start + len(path)] = store[:, index].clone()
 
@@ -168,10 +184,10 @@ class TinyRuntime:
         self.num_forward += len(tokens)
         assert self.rope is not None
         assert self.key_bias_LHD is not None
-        x = self._embedding[torch.tensor(list(tokens))]
+        x = self._embedding[torch.tensor(list(tokens), device=self.device)]
         end = int(slots.max()) + 1
         if visible is None:
-            visible = torch.arange(end)[None, :] <= slots[:, None]
+            visible = torch.arange(end, device=self.device)[None, :] <= slots[:, None]
         for layer, (wq, wk, wv, wo) in enumerate(self._layers):
             h = x / x.pow(2).mean(-1, keepdim=True).sqrt()
             q = (h @ wq.T).view(-1, HEADS, HEAD).transpose(0, 1)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def weigh(
     runtime: Runtime, store: BlockStore, seq: LiveSequence, request: PrefillRequest
 ) -> Cooperative[None]:
-    """Note for each stored block the share of attention its slots get.
+    """Note for each block of a prompt the share of attention its slots get.
+
+    Also for those that are stored only later in the same pause.
 
     Args:
         runtime: Its attention must go through torch's; else nothing is noted.
@@ -45,7 +47,9 @@ def weigh(
     refs = refs_of(store, tokens, blocks)
     hits = store.match([refs[block.start] for block in blocks])
     for block, hit in zip(blocks, hits, strict=True):
-        if hit is not None:
-            before = share_S[block.start - 1] if block.start else 0.0
-            share = share_S[block.stop - 1] - before
-            store.note_attention(replace(hit.ref, chain=hit.source), share)
+        before = share_S[block.start - 1] if block.start else 0.0
+        share = share_S[block.stop - 1] - before
+        ref = refs[block.start]
+        store.note_attention(
+            ref if hit is None else replace(ref, chain=hit.source), share
+        )

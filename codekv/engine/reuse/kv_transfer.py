@@ -26,18 +26,19 @@ def read_block(runtime: Runtime, seq: LiveSequence, start: int, stop: int) -> Pl
     keys, values = [], []
     for layer in range(runtime.spec.num_layers):
         keys_HTD, values_HTD = seq.kv.read(layer, start, stop)
-        keys.append(keys_HTD.float().cpu())
+        keys.append(keys_HTD.float())
         values.append(values_HTD.float().cpu().clone())
     rope = runtime.rope
     if rope is not None:
-        positions = torch.arange(start, stop)
+        # Where the keys and the frequencies are; only the result comes to the CPU.
+        positions = torch.arange(start, stop, device=keys[0].device)
         keys = _all_layers(keys, lambda k: rope.unrotate(k, positions))
     else:
         keys = [k.clone() for k in keys]
     if runtime.key_bias_LHD is not None:
         for layer, bias_HD in enumerate(runtime.key_bias_LHD):
-            keys[layer] = keys[layer] - bias_HD.float().cpu()[:, None]
-    return list(zip(keys, values, strict=True))
+            keys[layer] = keys[layer] - bias_HD.float()[:, None]
+    return [(k.cpu(), v) for k, v in zip(keys, values, strict=True)]
 
 
 def write_blocks(
@@ -46,17 +47,18 @@ def write_blocks(
     parts: Sequence[tuple[int, Planes]],
 ) -> None:
     """Put planes at the slots (= positions) they begin at; overwrites."""
-    slots = torch.cat(
-        [torch.arange(start, start + p[0][0].shape[1]) for start, p in parts]
+    device = seq.kv.keys[0].device
+    index = torch.tensor(
+        [slot for start, p in parts for slot in range(start, start + _length(p))],
+        device=device,
     )
-    index = slots.to(seq.kv.keys[0].device)
     rope = runtime.rope
-    turn = rope.turner(slots) if rope is not None else None
+    turn = rope.turner(index) if rope is not None else None
     for layer in range(runtime.spec.num_layers):
-        keys = torch.cat([p[layer][0] for _, p in parts], dim=1)
+        keys = torch.cat([p[layer][0] for _, p in parts], dim=1).to(device)
         values = torch.cat([p[layer][1] for _, p in parts], dim=1)
         if runtime.key_bias_LHD is not None:
-            keys += runtime.key_bias_LHD[layer].float().cpu()[:, None]
+            keys = keys + runtime.key_bias_LHD[layer].float()[:, None]
         _put(seq, layer, index, turn(keys) if turn else keys, values)
 
 
@@ -78,13 +80,14 @@ def move_slots(
     """
     if not parts:
         return
-    rope = runtime.rope
+    rope, device = runtime.rope, seq.kv.keys[0].device
     turn = None
     if rope is not None and any(start != origin for start, _, _, origin in parts):
-        by = torch.cat([torch.full((b - a,), a - origin) for a, b, _, origin in parts])
-        turn = rope.turner(by.to(seq.kv.keys[0].device), 1.0 / rope.scaling)
-    index = torch.cat([torch.arange(a, b) for a, b, _, _ in parts])
-    index = index.to(seq.kv.keys[0].device)
+        by = [a - origin for a, b, _, origin in parts for _ in range(a, b)]
+        turn = rope.turner(torch.tensor(by, device=device), 1.0 / rope.scaling)
+    index = torch.tensor(
+        [slot for a, b, _, _ in parts for slot in range(a, b)], device=device
+    )
     for layer in range(runtime.spec.num_layers):
         taken = [
             source.kv.read(layer, origin, origin + stop - start)
@@ -106,6 +109,11 @@ def _put(
     key_store, value_store = seq.kv.keys[layer], seq.kv.values[layer]
     key_store.index_copy_(1, index, keys.to(index.device, key_store.dtype))
     value_store.index_copy_(1, index, values.to(index.device, value_store.dtype))
+
+
+def _length(planes: Planes) -> int:
+    """How many tokens planes hold."""
+    return planes[0][0].shape[1]
 
 
 def slice_planes(planes: Planes, start: int, stop: int) -> Planes:

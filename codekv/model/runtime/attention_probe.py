@@ -59,8 +59,8 @@ class AttentionMeter(TorchFunctionMode):
         scores = query.float() @ key.float().transpose(-1, -2) / key.shape[-1] ** 0.5
         num_queries, num_slots = scores.shape[-2:]
         first = num_slots - num_queries
-        slots = torch.arange(num_slots)
-        ages_TS = torch.arange(first, num_slots)[:, None] - slots[None, :]
+        slots = torch.arange(num_slots, device=scores.device)
+        ages_TS = slots[first:, None] - slots[None, :]
         if mask is None:
             scores = scores.masked_fill(ages_TS < 0, -torch.inf)
         elif mask.dtype == torch.bool:
