@@ -1,8 +1,15 @@
 """What a running engine measures about itself, judged, with one sentence of advice.
 
-`Monitor` takes numbers (`record`), keeps a bounded window of them, and says whether
-they are healthy and which setting to change if not (`analyze`). Knows names of
-settings as text; no torch, no text of documents, nothing above it.
+| module | what it holds |
+| --- | --- |
+| `monitor` | `Monitor`: `record()` takes numbers, `snapshot()` gives them |
+| `history` | `History`: a bounded window of measurements |
+| `advice` | rules: is a number healthy, and which setting should change |
+| `output` | a log file, Prometheus, the status that `codekv top` reads |
+
+Knows names of settings as text.
+
+Never here: torch, text of documents, anything above this room.
 """
 
 from codekv.monitor.advice import Finding, Verdict

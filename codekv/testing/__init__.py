@@ -8,6 +8,7 @@
 | `editor` | an editor's text by the book: the twin of `lsp.documents` |
 | `blocks` | stored blocks for tests of the store |
 | `site` | a package index on loopback |
+| `other_device` | a second kind of device, simulated |
 | `forks`, `hammer` | many processes at once on one store |
 
 `python -m codekv.testing SCRIPT` runs the real language server over `ScriptedService`.
