@@ -23,8 +23,14 @@ cursor in three bursts, so that the answer stands on reused keys and values. No 
 latency budget, so that the text alone is judged."""
 
 _LINES = """\
-`codekv eval next-line`: whole lines of the pinned packages, taken out and asked for. \
-*parses* is the share of files that parse with the answer."""
+`codekv eval next-line`: whole lines of pinned packages, taken out and asked for. No \
+rule was made by looking at *test* sources. *parses* is the share of files that parse \
+with the answer."""
+
+_REPLAY = """\
+`codekv eval replay`: real changes typed again, key by key. A proxy: the person knows \
+what to write and takes an offer exactly if the text to come begins with all of it; \
+what *saved net* costs for reading is told in [bench/README.md](bench/README.md)."""
 
 _FAULTS = """\
 `codekv eval faults`: all kinds of places in the pinned packages; what must never \
@@ -75,6 +81,7 @@ def sections(reports: Mapping[str, Report]) -> Iterable[str]:
         *_infilling(by_kind.get("infilling", [])),
         *_lines(by_kind.get("next-line", [])),
         *_faults(by_kind.get("faults", [])),
+        *_replays(by_kind.get("replay", [])),
     ]
     if quality:
         yield "## Text quality\n\n" + "\n".join(quality)
@@ -117,6 +124,8 @@ def _lines(reports: Sequence[Report]) -> Iterable[str]:
     names = ("exact_match", "edit_similarity", "indentation", "parses", "empty")
     rows = [
         (
+            report.get("language") or "python",
+            report.get("use", "tune") if report.get("language") else "tune",
             report["model"],
             " ".join(report["settings"]),
             str(report["rows"]),
@@ -125,8 +134,31 @@ def _lines(reports: Sequence[Report]) -> Iterable[str]:
         )
         for report in reports
     ]
-    head = ("model", "options", "rows", "exact", "edit similarity", "indentation")
-    yield pipe_table((*head, "parses", "empty", "p50 ms"), rows, num_words=2)
+    head = ("language", "sources", "model", "options", "rows", "exact")
+    more = ("edit similarity", "indentation", "parses", "empty", "p50 ms")
+    yield pipe_table((*head, *more), rows, num_words=4)
+
+
+def _replays(reports: Sequence[Report]) -> Iterable[str]:
+    if not reports:
+        return
+    yield f"{_REPLAY}\n"
+    names = ("saved", "saved_net", "would_be_accepted", "retained", "undone")
+    rows = [
+        (
+            report["model"],
+            " ".join(report["settings"]),
+            str(report["changes"]),
+            str(report["questions"]),
+            str(report["shown"]),
+            *(f"{report[name]:.3f}" for name in (*names, "delta_chrf")),
+            *(f"{report['latency_ms'][name]:.0f}" for name in ("p50", "p95")),
+        )
+        for report in reports
+    ]
+    head = ("model", "options", "changes", "questions", "shown", "saved", "saved net")
+    more = ("would be accepted", "retained", "undone", "delta chrF", "p50 ms", "p95")
+    yield pipe_table((*head, *more), rows, num_words=2)
 
 
 def _faults(reports: Sequence[Report]) -> Iterable[str]:

@@ -36,6 +36,22 @@ LINES = {
     "empty": 0.0,
     "latency_ms_p50": 120.0,
 }
+REPLAY = {
+    "bench": "replay",
+    "model": "tiny",
+    "settings": [],
+    "changes": 12,
+    "questions": 400,
+    "shown": 90,
+    "saved": 0.3125,
+    "saved_net": 0.125,
+    "would_be_accepted": 0.4375,
+    "retained": 0.5,
+    "undone": 0.0,
+    "delta_chrf": 0.625,
+    "latency_ms": {"p50": 110.0, "p95": 390.0, "p99": 600.0},
+    "outcomes": [{"offered": "secret"}],
+}
 FAULTS = {
     "bench": "faults",
     "rows": 40,
@@ -70,7 +86,9 @@ def part(kind):
     ("report", "expected"),
     [
         (INFILLING, ["| 7 | 0.500 | 0.750 | 0.125 |", "completion.healing=false"]),
-        (LINES, ["| 3 | 0.250 | 0.500 | 1.000 | 0.750 |"]),
+        (LINES, ["| 3 | 0.250 | 0.500 | 1.000 | 0.750 |", "| python | tune | tiny |"]),
+        (LINES | {"language": "go", "use": "test"}, ["| go | test | tiny |"]),
+        (REPLAY, ["| 12 | 400 | 90 | 0.312 | 0.125 | 0.438 |", "| 110 | 390 |"]),
         (FAULTS, ["40 places, 30 answers", "| suffix said twice | 0 |", "10.0%"]),
         (COMPRESSION, ["| small | 4.95 |", "| 50.0% |", "zstd", "5,678", "12 cursors"]),
         *((part(kind), [parts.PARTS[kind].title, "2.50"]) for kind in parts.PARTS),
