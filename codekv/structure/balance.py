@@ -105,15 +105,15 @@ def _scanner(grammar: Grammar | None) -> re.Pattern[bytes]:
     skipped: list[bytes] = []
     if grammar is not None:
         quotes, long = grammar.quotes, grammar.long_quotes
-        skipped.append(re.escape(grammar.comment) + rb"[^\n]*")
+        if grammar.literal:
+            skipped.append(grammar.literal)
+        if grammar.comment:
+            skipped.append(re.escape(grammar.comment) + rb"[^\n]*")
         if grammar.remark:
             begin, end = map(re.escape, grammar.remark)
             skipped.append(begin + rb"(?s:.*?)(?:" + end + rb"|\Z)")
         if grammar.raw:
             skipped.append(grammar.raw)
-        if not quotes:
-            # Lifetimes look like quotes; a character literal is always complete.
-            skipped.append(rb"'(?:\\[^\n]{1,8}?|[^'\\\n]{1,4}?)'")
     # Longer quotes first: three are not one and two.
     strings = [(q, True) for q in sorted(long, key=len, reverse=True)]
     strings += [(q, False) for q in quotes]
@@ -124,7 +124,8 @@ def _scanner(grammar: Grammar | None) -> re.Pattern[bytes]:
 
 
 def _strings(quotes: list[tuple[bytes, bool]]) -> bytes:
-    opening = b"|".join(re.escape(quote) for quote, _ in quotes)
+    # A text without strings, such as prose, has nothing that opens one.
+    opening = b"|".join(re.escape(quote) for quote, _ in quotes) or rb"(?!)"
     bodies = []
     for quote, is_long in quotes:
         text = re.escape(quote)

@@ -74,6 +74,7 @@ class OpaqueSpans:
 @functools.cache
 def _query(grammar: Grammar) -> Query | None:
     """One query for all opaque node types that the language's parser knows."""
+    assert grammar.language is not None
     known = [name for name in sorted(grammar.opaque) if _is_known(grammar, name)]
     if not known:
         return None
@@ -82,6 +83,7 @@ def _query(grammar: Grammar) -> Query | None:
 
 
 def _is_known(grammar: Grammar, name: str) -> bool:
+    assert grammar.language is not None
     try:
         Query(grammar.language, f"({name}) @opaque")
     except QueryError:

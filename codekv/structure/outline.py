@@ -43,6 +43,7 @@ class Outline:
 @dataclass(frozen=True, slots=True)
 class _Found:
     node: Node
+    body: Node | None
     name: bytes
     is_class: bool
 
@@ -50,9 +51,10 @@ class _Found:
 def outlines(tree: SyntaxTree) -> tuple[Outline, ...]:
     """Everything a file defines for others, in its order.
 
-    Functions inside functions are nobody else's.
+    Functions inside functions are nobody else's, and a language without imports, such
+    as one of data, defines nothing for other files.
     """
-    if tree.tree is None or tree.grammar is None:
+    if tree.tree is None or tree.grammar is None or not tree.grammar.has_imports:
         return ()
     cursor = QueryCursor(tree.grammar.query("segments"))
     found = []
@@ -61,14 +63,16 @@ def outlines(tree: SyntaxTree) -> tuple[Outline, ...]:
         if names:
             is_class = "class" in match
             node = match["class" if is_class else "function"][0]
-            found.append(_Found(node, _plain(names[0].text or b""), is_class))
+            # Some grammars give bodies no field; the query tells them then.
+            body = match["body"][0] if match.get("body") else _body(node)
+            found.append(_Found(node, body, _plain(names[0].text or b""), is_class))
     found.sort(key=lambda each: (each.node.start_byte, -each.node.end_byte))
     return tuple(_public(found, tree.grammar, tree.snapshot.data))
 
 
 def imports(tree: SyntaxTree) -> tuple[bytes, ...]:
     """Names that a file takes from other files, in the order of first appearance."""
-    if tree.tree is None or tree.grammar is None:
+    if tree.tree is None or tree.grammar is None or not tree.grammar.has_imports:
         return ()
     cursor = QueryCursor(tree.grammar.query("imports"))
     nodes = cursor.captures(tree.tree.root_node).get("import", [])
@@ -107,32 +111,29 @@ def _public(found: list[_Found], grammar: Grammar, data: bytes) -> list[Outline]
 
 def _text(each: _Found, members: list[_Found], grammar: Grammar, data: bytes) -> bytes:
     if not each.is_class:
-        return _header(each.node, grammar, data, is_closed=True)
+        return _header(each, grammar, data, is_closed=True)
     if not members:
         start = line_start(data, each.node.start_byte)
         lines = data[start : each.node.end_byte].split(b"\n")
         return b"\n".join(line for line in lines[:MAX_LINES] if not is_blank(line))
-    step = b"    " if grammar.is_indented else b"  "
-    lines = [_header(each.node, grammar, data, is_closed=False)]
+    lines = [_header(each, grammar, data, is_closed=False)]
     for member in members[:MAX_MEMBERS]:
-        if header := _header(member.node, grammar, data, is_closed=True):
-            lines.append(step + header)
-    if not grammar.is_indented:
-        lines.append(b"}")
+        if header := _header(member, grammar, data, is_closed=True):
+            lines.append(grammar.outline.step + header)
+    if grammar.outline.ends:
+        lines.append(grammar.outline.ends)
     return b"\n".join(lines)
 
 
-def _header(node: Node, grammar: Grammar, data: bytes, is_closed: bool) -> bytes:
+def _header(found: _Found, grammar: Grammar, data: bytes, is_closed: bool) -> bytes:
     """A definition on one line, up to its body; nothing if it is very long."""
-    body = _body(node)
-    if body is None:
+    if found.body is None:
         return b""
-    header = b" ".join(data[node.start_byte : body.start_byte].split())
+    header = b" ".join(data[found.node.start_byte : found.body.start_byte].split())
     if len(header) > MAX_HEADER:
         return b""
-    if grammar.is_indented:
-        return header + b" ..." if is_closed else header
-    return header + (b" { }" if is_closed else b" {")
+    style = grammar.outline
+    return header + (style.elided if is_closed else style.begins)
 
 
 def _body(node: Node, depth: int = 0) -> Node | None:

@@ -16,7 +16,7 @@ import tree_sitter
 from codekv.cooperative import Cooperative, finish
 from codekv.structure.opaque import OpaqueSpans
 from codekv.text.edit import Edit, find_edit
-from grammars.registry import Grammar, grammar_for
+from grammars.registry import Grammar, grammar_for, guessed_grammar
 
 if TYPE_CHECKING:
     from codekv.text.snapshot import Snapshot
@@ -28,8 +28,9 @@ class SyntaxTree:
 
     Attributes:
         snapshot: The text.
-        grammar: None if the language has no grammar; then `tree` is None as well and
-            everything in this package falls back to lines and indentation.
+        grammar: Of an unknown language, the rules of the block style that its lines
+            show; None if they show none. Then `tree` is None as well and everything in
+            this package falls back to lines and indentation.
         tree: Owned by this object; treat it as read-only. None also where parsing took
             longer than it may: then lines alone tell the structure.
         opaque: Strings and comments of the tree.
@@ -47,8 +48,9 @@ class SyntaxTree:
 
     @property
     def is_late(self) -> bool:
-        """Whether there is a grammar but its parser did not end in time."""
-        return self.grammar is not None and self.tree is None
+        """Whether the language has a parser but it did not end in time."""
+        has_parser = self.grammar is not None and self.grammar.language is not None
+        return has_parser and self.tree is None
 
     @property
     def has_error(self) -> bool:
@@ -86,7 +88,7 @@ class Parser:
         """
         grammar = grammar_for(snapshot.language, snapshot.uri)
         if grammar is None:
-            return SyntaxTree(snapshot, None, None)
+            return SyntaxTree(snapshot, guessed_grammar(snapshot.data), None)
         old: tree_sitter.Tree | None = None
         if (
             previous is not None

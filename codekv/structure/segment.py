@@ -105,7 +105,7 @@ def segments_in_steps(
         buffer has none.
     """
     cuts: Iterable[_Cut]
-    if tree.grammar is None:
+    if tree.grammar is None or tree.grammar.language is None:
         cuts = ()
     elif tree.is_late and (before is None or before[0].grammar is not tree.grammar):
         cuts = _line_cuts(tree, 0, len(tree.snapshot.data))

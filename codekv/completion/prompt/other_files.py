@@ -64,8 +64,7 @@ class OtherFiles:
         if not self.index.is_kept(path_of(uri)):
             self._recent.pop(uri, None)
         elif text.strip() and document.tree.grammar is not None:
-            comment = document.tree.grammar.comment.decode()
-            self._recent[uri] = (comment, text)
+            self._recent[uri] = (document.tree.grammar.kin, text)
             self._recent.move_to_end(uri)
 
     def refresh(self, document: CodeDocument) -> bool:
@@ -92,11 +91,11 @@ class OtherFiles:
 
     def _recent_beside(self, document: CodeDocument) -> tuple[tuple[str, bytes], ...]:
         grammar, own = document.tree.grammar, document.snapshot.uri
-        comment = grammar.comment.decode() if grammar else ""
+        wanted = grammar.kin if grammar else ""
         found = [
             (uri, text)
-            for uri, (kind, text) in reversed(self._recent.items())
-            if uri != own and kind == comment
+            for uri, (kin, text) in reversed(self._recent.items())
+            if uri != own and kin == wanted
         ]
         return tuple(reversed(found[:NUM_RECENT]))
 
@@ -105,14 +104,14 @@ class OtherFiles:
     ) -> tuple[int, ...]:
         """As many whole pieces as there is room for, outlines first."""
         assert document.tree.grammar is not None
-        mark = document.tree.grammar.comment.decode()
+        grammar = document.tree.grammar
         ids: list[int] = []
         last = ""
         pieces = [(entry.path, entry.outline.text) for entry in entries]
         recent = self._recent_beside(document)
         pieces += [(path_of(uri), text) for uri, text in recent]
         for path, text in pieces:
-            head = "" if path == last else f"{mark} {self._shown(path)}\n"
+            head = "" if path == last else grammar.comment_line(self._shown(path))
             piece = self._tokenizer.encode(head.encode() + text + b"\n").ids
             if len(ids) + len(piece) <= self._room:
                 ids += piece

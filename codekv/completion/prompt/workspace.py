@@ -56,7 +56,7 @@ class _File:
     """What the index knows of one file; `stamp` is None for open documents."""
 
     stamp: Stamp | None
-    comment: bytes
+    kin: str
     outlines: tuple[Outline, ...]
 
 
@@ -149,7 +149,7 @@ class WorkspaceIndex:
             paths = [
                 path
                 for path in self._names.get(name, ())
-                if path != own and self._files[path].comment == tree.grammar.comment
+                if path != own and self._files[path].kin == tree.grammar.kin
             ]
             nearest = _nearest(own, paths)
             if len(nearest) == 1:
@@ -225,8 +225,8 @@ class WorkspaceIndex:
 
     def _put(self, path: str, tree: SyntaxTree, stamp: Stamp | None) -> None:
         self._drop(path)
-        comment = tree.grammar.comment if tree.grammar else b""
-        file = _File(stamp, comment, outlines(tree))
+        kin = tree.grammar.kin if tree.grammar else ""
+        file = _File(stamp, kin, outlines(tree))
         self._files[path] = file
         for outline in file.outlines:
             self._names.setdefault(outline.name, set()).add(path)

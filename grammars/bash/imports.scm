@@ -1,0 +1,2 @@
+; Functions of other scripts are called like commands.
+(command name: (command_name (word) @import))

@@ -1,0 +1,4 @@
+(comment) @comment
+(rule_set (selectors) @name)
+(keyframes_name) @name
+((declaration (property_name) @name) (#match? @name "^--"))

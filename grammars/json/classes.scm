@@ -1,0 +1,2 @@
+(comment) @comment
+(pair key: (string) @name)
