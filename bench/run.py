@@ -19,7 +19,7 @@ from bench.traces import generators as traces
 from bench.traces.replay import Replay, ReplayPlan
 from bench.traces.trace import cut
 from codekv.config import cache_dir, cache_dir_at
-from codekv.errors import CodekvError
+from codekv.errors import CodekvError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -111,25 +111,34 @@ class Result:
 
 
 def plan(options: Options) -> tuple[Trace, ...]:
-    """Write the traces of a run.
+    """Write the traces of a run; one without a place in the sample looks in all files.
 
     Raises:
-        UsageError: Unknown trace, or no source files.
+        UsageError: Unknown trace, no source files, or no place for any trace.
     """
     rng = Random(options.seed)
-    files = corpus.sample(corpus.load(options.root), options.files, rng)
+    all_files = corpus.load(options.root)
+    files = corpus.sample(all_files, options.files, rng)
+
+    def build(name: str) -> Trace:
+        counts = (options.num_episodes(name), options.seed, options.requests or 0)
+        found = traces.build(name, files, *counts)
+        if not found.episodes and len(files) < len(all_files):
+            found = traces.build(name, all_files, *counts)
+        return found
+
     names = options.names or traces.BY_DEFAULT
-    built = [
-        traces.build(
-            name,
-            files,
-            options.num_episodes(name),
-            options.seed,
-            options.requests or 0,
-        )
-        for name in names
-    ]
-    return tuple(trace for trace in built if trace.episodes)
+    built = tuple(trace for trace in map(build, names) if trace.episodes)
+    if not built:
+        raise UsageError(f"{options.root}: {'; '.join(absent(options, built))}")
+    return built
+
+
+def absent(options: Options, built: Sequence[Trace]) -> tuple[str, ...]:
+    """Say which traces were left out, and what the files would need for them."""
+    names = options.names or traces.BY_DEFAULT
+    known = {trace.name for trace in built}
+    return tuple(traces.why_absent(name) for name in names if name not in known)
 
 
 def run_id(options: Options, config: Any, built: Sequence[Trace]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bench.traces import disturb, human
 from bench.traces.corpus import by_repository
 from bench.traces.disturb import BACK, WARM
-from bench.traces.places import Visit, begin, target_in
+from bench.traces.places import DEEP, WINDOW, Visit, begin, target_in
 from bench.traces.trace import Episode, Script, Trace
 from codekv.errors import UsageError
 
@@ -224,3 +224,27 @@ a real server unless told otherwise, and are played only when asked for by name.
 
 BY_DEFAULT = tuple(name for name in TRACES if name not in LIVE_TRACES)
 """What is played where no trace is named."""
+
+_DEEP = f"a function that begins {DEEP:,} bytes or more into its file"
+_REACH = f"within {WINDOW:,} bytes above it"
+
+NEEDS: dict[str, str] = {
+    "type-in-first-function": "a file with five functions",
+    "insert-function-above": f"{_DEEP}, and two functions {_REACH}",
+    "edit-above": (
+        f"{_DEEP}, and two functions {_REACH}, the upper one with a statement in place"
+        " of which another statement of the file can stand"
+    ),
+    "edit-comment": f"{_DEEP}, and a comment {_REACH}",
+    "rename-used-name": f"{_DEEP}, and a name used two to twelve times {_REACH}",
+    "delete-function": f"{_DEEP}, and functions {_REACH}",
+    "switch-file-and-back": f"{_DEEP}, and another file with a function",
+    "jump": "a file of 4,000 bytes or more with four functions",
+}
+"""What the files must have for a trace that is not just typing in a deep function."""
+
+
+def why_absent(name: str) -> str:
+    """Say why a trace could not be made of any file."""
+    need = NEEDS.get(name, _DEEP)
+    return f"{name}: left out, no file has a place for it; it needs {need}"

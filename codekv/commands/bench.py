@@ -14,7 +14,10 @@ import click
 from codekv.errors import CodekvError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from bench.run import Options
+    from bench.traces.trace import Trace
     from codekv.config import Config
 
 
@@ -175,7 +178,7 @@ async def _measure(
     from bench.reports.progress import RichProgress
     from bench.reports.report import report
     from bench.reports.table import show
-    from bench.run import execute, plan, private_store, remove, run_id, scratch
+    from bench.run import absent, execute, private_store, remove, run_id, scratch
     from bench.targets.counting import count_all
     from bench.traces.sample import Journal
 
@@ -183,7 +186,7 @@ async def _measure(
     names = () if given["no_baselines"] else given["baselines"] or BASELINES
     if unknown := sorted(set(names) - set(BASELINES)):
         raise UsageError(f"no baseline {unknown[0]!r}; known: {', '.join(BASELINES)}")
-    built = plan(options)
+    built = _traces(options, console)
     run = run_id(options, [used.model_dump(mode="json"), given["lsp"]], built)
     if given["restart"]:
         remove(run)
@@ -213,11 +216,20 @@ async def _measure(
         "command": shlex.join(["codekv", *sys.argv[1:]]),
         "config": used.model_dump(mode="json"),
     }
-    made = report(result, about)
+    made = report(result, about) | {"absent": list(absent(options, built))}
     show(console, made)
     if not result.partial:
         remove(run)
     return made
+
+
+def _traces(options: Options, console: Console) -> tuple[Trace, ...]:
+    from bench.run import absent, plan
+
+    built = plan(options)
+    for line in absent(options, built):
+        console.print(line, style="yellow", markup=False)
+    return built
 
 
 def _write(report: dict[str, Any], json_file: Path | None, html: Path | None) -> None:
