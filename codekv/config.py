@@ -45,7 +45,7 @@ class ModelConfig(_Section):
     name: str = "qwen2.5-coder-0.5b"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     compute: Literal["auto", "int8", "fp32", "bf16", "fp16"] = "auto"
-    runtime: Literal["auto", "own", "transformers"] = "auto"
+    runtime: Literal["auto", "native", "own", "transformers"] = "auto"
     threads: int = Field(default=0, ge=0, le=256)
     fim: FimMarkers | None = None
     offline: bool = False

@@ -7,6 +7,7 @@
 | `client`, `wire` | `RawClient`: sends what it is told, hides nothing |
 | `editor` | an editor's text by the book: the twin of `lsp.documents` |
 | `blocks` | stored blocks for tests of the store |
+| `tiles` | packed weights read back number by number |
 | `site` | a package index on loopback |
 | `other_device` | a second kind of device, simulated |
 | `forks`, `hammer` | many processes at once on one store |

@@ -86,8 +86,18 @@ def write_tiny_gguf(
     architecture: str = "llama",
     rope_scaling: tuple[str, float] | None = None,
     rope_factors: Any = None,
+    kinds: Sequence[str] = ("F32",),
 ) -> None:
-    """Write a GGUF file with a small random model and a byte-level tokenizer."""
+    """Write a GGUF file with a small random model and a byte-level tokenizer.
+
+    Args:
+        path: Of the new file.
+        seed: Of the weights.
+        architecture: `llama` or `qwen2`.
+        rope_scaling: Kind and factor, if any.
+        rope_factors: One number per frequency, if any.
+        kinds: Types of the matrices, taken in turn.
+    """
     spec = train_byte_level(["def f(x):\n    return x\n" * 9], "qwen2", 320)
     vocab: dict[str, int] = spec["model"]["vocab"]
     names = sorted(vocab, key=vocab.__getitem__)
@@ -112,8 +122,14 @@ def write_tiny_gguf(
     merges = [" ".join(merge) for merge in spec["model"]["merges"]]
     writer.add_token_merges(merges)
     writer.add_eos_token_id(0)
-    for name, values in _tensors(len(names), seed, architecture).items():
-        writer.add_tensor(name, values)
+    tensors = _tensors(len(names), seed, architecture)
+    for number, (name, values) in enumerate(tensors.items()):
+        kind = gguf.GGMLQuantizationType[kinds[number % len(kinds)]]
+        if values.ndim > 1 and kind != gguf.GGMLQuantizationType.F32:
+            raw = gguf.quants.quantize(values, kind)
+            writer.add_tensor(name, raw, raw_dtype=kind)
+        else:
+            writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

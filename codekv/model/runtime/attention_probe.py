@@ -36,10 +36,25 @@ class AttentionMeter(TorchFunctionMode):
             neither near the query nor at the sequence's start.
     """
 
+    num_active = 0
+    """How many meters listen now; a runtime of its own attention then calls torch's
+    beside it."""
+
     def __init__(self) -> None:
         super().__init__()
         self.mass_S: Tensor | None = None
         self.far_LK: list[Tensor] = []
+
+    def __enter__(self) -> AttentionMeter:
+        """Begin to listen."""
+        AttentionMeter.num_active += 1
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Stop listening."""
+        super().__exit__(*error)
+        AttentionMeter.num_active -= 1
 
     def __torch_function__(
         self,

@@ -72,12 +72,52 @@ def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
     compute = choose_compute(config.compute, device)
     if config.runtime == "transformers" or (arch is None and config.runtime == "auto"):
         return _load_adapter(folder, config.name, compute, device)
+    if config.runtime == "native" and arch is not None:
+        native = _load_native(folder, config.name, arch)
+        if native is not None:
+            return native
     if arch is None:
         raise ModelFormatError(
             f"{folder} is of a kind the own decoder does not run; set model.runtime "
             'to "auto"'
         )
     return _load_own(folder, config.name, arch, compute, device)
+
+
+def _load_native(folder: Path, name: str, arch: Architecture) -> Runtime | None:
+    """The native decoder, or None where there is no compiler or nothing fits."""
+    try:
+        # llvmlite has no wheel for some systems.
+        from codekv.model.runtime.native.load import load_native, open_source
+    except ImportError:
+        return None
+
+    def rows() -> tuple[WeightsFile, WeightsFile] | None:
+        weights = WeightsFile(half_weights(folder))
+        int8 = _int8_file(folder, weights)
+        return None if int8 is None else (int8, weights)
+
+    source = open_source(folder, arch, rows)
+    if source is None:
+        return None
+
+    def spec(arithmetic: str, key_bias: bool) -> ModelSpec:  # noqa: FBT001
+        heads = (arch.num_kv_heads, arch.head_dim, arch.head_dim)
+        return ModelSpec(
+            name=name,
+            family=arch.family,
+            kv_shapes=(heads,) * arch.num_layers,
+            vocab_size=arch.vocab_size,
+            max_positions=arch.max_positions,
+            compute="int8",
+            device="cpu",
+            fingerprint=fingerprint(folder, arithmetic),
+            movable=(True,) * arch.num_layers,
+            key_bias=key_bias,
+            eos_ids=arch.eos_ids,
+        )
+
+    return load_native(source, arch, data_dir() / "native", spec)
 
 
 def _load_own(
@@ -235,6 +275,15 @@ def _int8_reader(
     folder: Path, weights: WeightsFile, arch: Architecture
 ) -> tuple[Callable[[str], Tensor], set[str]]:
     """How to get a tensor of the int8 form, and the names there are."""
+    file = _int8_file(folder, weights)
+    if file is None:
+        tensors = dict(int8_tensors(weights, arch))
+        return tensors.__getitem__, set(tensors)
+    return file.read, set(file.names)
+
+
+def _int8_file(folder: Path, weights: WeightsFile) -> WeightsFile | None:
+    """The int8 form of the weights, written first if need be; None on a full disk."""
     file = open_int8(folder, weights)
     if file is None:
         try:
@@ -242,10 +291,7 @@ def _int8_reader(
             file = open_int8(folder, weights)
         except OSError:
             file = None
-    if file is None:
-        tensors = dict(int8_tensors(weights, arch))
-        return tensors.__getitem__, set(tensors)
-    return file.read, set(file.names)
+    return file
 
 
 def _load_dense(
