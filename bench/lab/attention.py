@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from codekv.storage.tensors import KVTensors
 
 NUM_QUERIES = 128
+"""Enough of a context's end that no single line decides what is looked at."""
 
 
 def watch(

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 NUM_CONTEXT = 1024
+"""Tokens that are stored: what a prompt of the product has on an ordinary machine."""
+
 NUM_PROBE = 128
+"""Tokens behind the context on which divergence is measured."""
+
 BLOCK_TOKENS = 256
+"""The product's largest block (`kvcache.chunk_size`)."""
 
 
 @dataclass(frozen=True, slots=True)

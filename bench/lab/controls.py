@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Mark = Callable[[Text], set[int]]
     """Chooses context tokens."""
 
+# Bits of keys and values: unharmed, safe and harmful (`docs/compression.md`).
 FULL: Pair = (16, 16)
 FOUR: Pair = (4, 4)
 TWO: Pair = (2, 2)

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from codekv.completion.api import Completion
 
 NUM_PLACES = 24
+"""Enough for a median."""
+
 NUM_CANDIDATES = 3
+"""What editors show when one asks by hand."""
+
 KINDS = ("indented-line", "half-line")
 STILL = {
     "completion": {

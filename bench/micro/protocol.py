@@ -31,9 +31,17 @@ if TYPE_CHECKING:
 URI = "file:///w/shop.py"
 LINE = "    value = compute(first, second)\n"
 NUM_LINES = 29_000
+"""A file of about one megabyte."""
+
 NUM_ASKS = 200
+"""Enough for a 99th percentile that is not the slowest one."""
+
 NUM_EDITS = 100
+"""Enough for a mean, in a few seconds."""
+
 IDLE_S = 10.0
+"""Seconds without a request: enough to see a loop that polls."""
+
 GREETING = {
     "processId": None,
     "capabilities": {

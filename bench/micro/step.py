@@ -33,10 +33,19 @@ if TYPE_CHECKING:
     from codekv.model.runtime.interface import Runtime
 
 PREFILL = (64, 512, 1024, 2048)
+"""Tokens: from one chunk beside a user to a long file's prompt."""
+
 STEPS = (1, 2, 4, 8, 16)
+"""Tokens per step: one alone, drafts, and as many as candidates take."""
+
 CONTEXT = 1000
+"""What a prompt has on an ordinary machine."""
+
 COPY_BYTES = 256 * 2**20
+"""Several times the largest cache of a processor."""
+
 MAX_SECONDS = 6.0
+"""Seconds per size, so that a run stays short."""
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -34,10 +34,19 @@ if TYPE_CHECKING:
     from codekv.storage.encoded import Codec, Planes
 
 SHAPES = ((2, 64, 64),) * 24
+"""The default model: 24 layers with 2 kv heads of 64 for keys and values."""
+
 NUM_TOKENS = 256
+"""The product's largest block."""
+
 NUM_BLOCKS = 30
+"""A file of about 8,000 tokens."""
+
 NUM_FILES = 2_000
+"""What a disk tier of some gigabytes holds."""
+
 BUDGET = 1 << 31
+"""Bytes; so much that nothing is evicted while one measures."""
 
 
 def main(arguments: Sequence[str] = ()) -> None:

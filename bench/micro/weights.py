@@ -33,8 +33,13 @@ SIZES = (
 """Name, inputs, outputs, and how often a step multiplies with such a matrix."""
 
 TOKENS = (1, 2, 4, 8)
+"""Steps with and without drafts."""
+
 GROUP = 32
+"""The smallest group that torch's product takes, and the most exact."""
+
 REPEATS = 12
+"""A median of fewer jumps with every other program."""
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from codekv.completion.api import Completion
 
 THRESHOLDS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Mean probabilities, from withholding nothing to withholding most."""
 
 
 def confidence(completion: Completion) -> float | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from codekv.completion.service import Service
 
 SETTLE_S = 30.0
+"""Long enough to compute a whole prompt anew on two cores."""
 
 
 class DivergenceTarget(ServiceTarget):

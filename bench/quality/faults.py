@@ -30,6 +30,8 @@ KINDS = (*DUPLICATES, *INDENTATION, *UNBALANCED, "special-token")
 
 _SPECIAL = re.compile(r"<\|[a-z_]+\|>|<(?:fim|file|repo)_\w+>")
 _LEAST_SAID = 4
+"""Shorter pieces (`end`, `if`, `);`) recur by accident."""
+
 _OPENED = {"(": ")", "[": "]", "{": "}", "${": "}", "#{": "}"}
 _CLOSING = frozenset(")]}")
 _QUOTES = frozenset({'"', "'", "`", '"""', "'''"})

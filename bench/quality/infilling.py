@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["cached", "fresh"]
 BURSTS = 3
+"""The text before the cursor comes in so many parts, so that the last stands on
+reused slots."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,11 @@ import tempfile
 from pathlib import Path
 
 SECONDS = 5
+"""An endless loop in a wrong answer is ended then."""
+
 MEMORY_MB = 1024
+"""A wrong answer that allocates without end is stopped there."""
+
 
 _GUARD = """
 import resource, socket, sys

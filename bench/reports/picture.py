@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, HEIGHT = 1040, 1180
+"""Pixels: the page's width, and its first three plots."""
+
 TIMEOUT_S = 120
+"""A browser that starts on a busy machine takes some ten seconds."""
 
 
 def browser() -> str:

@@ -11,6 +11,7 @@ from bench.reports.table import baselines_by_trace, num_timed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+# Pixels: as wide as the page, with room for names at the left and axes below.
 WIDTH = 960
 LEFT = 190
 RIGHT = 24

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from codekv.config import Config
 
 TIMEOUT_S = 120
+"""A server that is still loading its model answers late."""
+
 QWEN = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 """Markers where the configuration names none: those of the default model."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 CHUNK = 256
+"""Tokens per step of a prefill: full speed, and as the service does it in a pause."""
 
 
 class Greedy:

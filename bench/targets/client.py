@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_MESSAGE = 64 * 1024 * 1024
+"""Bytes: no file that is opened here comes near it."""
+
 _POLL_S = 0.03
+"""A tenth of what a person notices."""
 
 
 class ServerGoneError(CodekvError):

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 LINES_ABOVE = 256
+"""As llama.vim has it (`n_prefix`)."""
+
 LINES_BELOW = 64
+"""As llama.vim has it (`n_suffix`)."""
+
 LINE_ROOM = 64
 """Tokens kept for the line being typed: the lines above must not slide with it."""
 

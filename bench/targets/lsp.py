@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COMMAND = module_command("codekv", "serve")
 LOADING_S = 300.0
+"""The first start converts the model, which takes a minute or more."""
 
 
 class LspTarget:

@@ -24,6 +24,7 @@ QUIET_S = 0.15
 """The service counts as idle after being idle for so long."""
 
 _POLL_S = 0.03
+"""A tenth of what a person notices."""
 
 
 class Target(Protocol):

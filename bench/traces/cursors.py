@@ -22,6 +22,7 @@ _CLOSERS = re.compile(rb"[\w\"'][)\]}]+[:;,]?$")
 _CALL = re.compile(rb"\w\((?=[\w\"'])|, (?=\w)")
 _HALF_WORD = re.compile(rb"[A-Za-z_]\w{3,}")
 _ATTEMPTS = 40
+"""Most files have a place of every kind within so many tries."""
 
 
 @dataclass(frozen=True, slots=True)

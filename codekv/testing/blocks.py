@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from codekv.storage.encoded import Planes
 
 SHAPES = ((1, 4, 4), (2, 4, 8))
+"""Layers of unlike sizes, so that a mix-up of layers shows."""
+
 BYTES_PER_TOKEN = 4 * sum(heads * (k + v) for heads, k, v in SHAPES)  # fp32
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 ANSWER_SECONDS = 20.0
+"""A server process on a busy machine has started and answered long before."""
 
 
 class NoAnswerError(TimeoutError):

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _MAX_MESSAGE = 1 << 16
+"""Bytes; a question of these tests has some hundred."""
+
 _POLL_SECONDS = 0.005
+"""Short against a fork, which takes some milliseconds."""
 
 
 class ForkedServer:

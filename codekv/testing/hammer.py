@@ -15,6 +15,7 @@ from pathlib import Path
 from codekv.testing.blocks import is_same, make_store, planes_for, put_all
 
 NUM_TEXTS = 60
+"""So many different blocks that processes meet and evict each other's."""
 
 
 def main(folder: str, seed: str, steps: str) -> None:

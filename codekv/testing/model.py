@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from codekv.cooperative import Cooperative
 
+# As small as grouped attention allows; a token for each byte and four more.
 WIDTH, HEADS, KV_HEADS, HEAD, LAYERS, VOCAB = 32, 4, 2, 8, 2, 260
+# The four tokens behind the bytes.
 PRE, SUF, MID, END = 256, 257, 258, 259
 
 

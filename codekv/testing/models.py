@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MARKERS = ("<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 
+# As small as grouped attention allows, and whole groups of 32 for quantised files.
 HIDDEN, INNER, HEADS, KV_HEADS, LAYERS = 64, 128, 4, 2, 2
 
 
