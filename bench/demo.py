@@ -22,6 +22,7 @@ from bench.targets.client import LspClient
 from bench.traces.corpus import SAMPLES
 from bench.traces.trace import rhythm
 from codekv.errors import CodekvError
+from codekv.model.library.catalog import DEFAULT
 from codekv.processes import module_command
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ SERVER = module_command("codekv", "serve")
 
 SOURCES = {"typed_through": "as shown before"}
 """Where an answer came from that took no tokens, in words."""
+
+PINNED = {"model": {"name": DEFAULT.name}}
+"""The demonstration shows the same on every machine, whatever `auto` stands for."""
 
 EVERY_KEYSTROKE = {"completion": {"typed_through": False, "speculate": False}}
 """Lets the model answer after every keystroke, so that each one's cost shows."""
@@ -76,7 +80,7 @@ def main(argv: Sequence[str] | None = None, server: Sequence[str] = SERVER) -> i
     words = list(sys.argv[1:] if argv is None else argv)
     console = Console(highlight=False)
     pause = console.is_terminal and "--fast" not in words
-    options = {} if "--as-used" in words else EVERY_KEYSTROKE
+    options = PINNED if "--as-used" in words else PINNED | EVERY_KEYSTROKE
     try:
         strokes = asyncio.run(_play(console, server, options, pause=pause))
     except CodekvError as error:

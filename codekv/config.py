@@ -42,7 +42,7 @@ class FimMarkers(_Section):
 class ModelConfig(_Section):
     """Which model answers, and on what."""
 
-    name: str = "qwen2.5-coder-0.5b"
+    name: str = "auto"
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     compute: Literal["auto", "int8", "fp32", "bf16", "fp16"] = "auto"
     runtime: Literal["auto", "native", "own", "transformers"] = "auto"

@@ -18,6 +18,7 @@ from codekv.commands.console import out
 from codekv.errors import CodekvError
 from codekv.model.library import store
 from codekv.model.library.catalog import DEFAULT, find_entry
+from codekv.model.library.choice import AUTO, choose_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,6 +152,10 @@ def _configuration(workspace: Path) -> Iterator[Diagnosis]:
 def _models(workspace: Path) -> Iterator[Diagnosis]:
     settings, _ = config_files.load(workspace)
     configured = settings.model.name
+    if configured == AUTO:
+        choice = choose_here()
+        yield Diagnosis("good", "model", f"auto is {choice.name}: {choice.why}")
+        configured = choice.name
     entry = find_entry(configured)
     names = []
     root = store.models_dir()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 from rich.table import Table
 
+from codekv import config_files
 from codekv.commands.console import out, pull_progress
 from codekv.model.library import store
-from codekv.model.library.catalog import CATALOG, DEFAULT, find_entry
+from codekv.model.library.catalog import CATALOG, DEFAULT, LARGE, find_entry
+from codekv.model.library.choice import AUTO, choose_here, note_consent
 
 if TYPE_CHECKING:
     from codekv.model.library.store import StoredModel
@@ -41,6 +43,10 @@ def list_models() -> None:
         about = f"{stored.family}, from {stored.source}"
         table.add_row(stored.name, "ready", _size(stored.num_bytes), about)
     out.print(table, soft_wrap=False)
+    configured = config_files.load(Path.cwd())[0].model.name
+    if configured == AUTO:
+        choice = choose_here()
+        out.print(f"auto is {choice.name}: {choice.why}", markup=False)
 
 
 @model.command()
@@ -50,6 +56,8 @@ def pull(name: str, again: bool) -> None:  # noqa: FBT001 - click passes flags s
     """Fetch a model by catalog name or Hugging Face id, and convert it."""
     from codekv.model.library.resolve import obtain
 
+    if find_entry(name) is LARGE:
+        note_consent(agreed=True)  # asking for it is agreeing
     with pull_progress() as progress:
         stored = obtain(name, progress, again=again)
     _tell(stored)

@@ -8,6 +8,7 @@ import yaml
 
 from codekv.config import Config, apply
 from codekv.errors import UsageError
+from codekv.model.library.choice import settle_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 def with_settings(config: Config, pairs: Iterable[str]) -> Config:
     """Lay `section.key=value` pairs over a configuration.
+
+    Where `model.name` is `auto`, the model that this stands for takes its place, so
+    that a report names what was measured.
 
     Raises:
         UsageError: A pair is malformed, its key unknown or its value invalid.
@@ -32,4 +36,4 @@ def with_settings(config: Config, pairs: Iterable[str]) -> Config:
     config, problems = apply(config, values, "command line")
     if problems:
         raise UsageError(str(problems[0]))
-    return config
+    return settle_name(config)

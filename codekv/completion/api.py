@@ -166,6 +166,8 @@ class Status:
 
     Attributes:
         settled: Nothing is left to do, idle work included; `state` does not tell.
+        why: Why `model.name = "auto"` stands for this model.
+        offer: Whether a larger model would do here and waits for the user's consent.
     """
 
     state: State
@@ -175,6 +177,8 @@ class Status:
     metrics: dict[str, float] = field(default_factory=dict)
     advice: tuple[str, ...] = ()
     settled: bool = True
+    why: str = ""
+    offer: bool = False
 
 
 class CompletionService(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,17 +12,21 @@ if TYPE_CHECKING:
     from codekv.completion.pipeline import Pipeline
     from codekv.config import Config
     from codekv.cooperative import Cooperative
-    from codekv.model.runtime.interface import ModelSpec
+    from codekv.model.library.resolve import ResolvedModel
+    from codekv.model.runtime.interface import ModelSpec, Runtime
     from codekv.storage.blockstore import BlockStore
     from codekv.storage.classtable import ClassTable
 
 
 log = logging.getLogger(__name__)
 
+_STEPS_TIMED = 8
+"""A third of a second at the longest step that is accepted."""
+
 
 def load_pipeline(
     config: Config, workspace: Path | None = None
-) -> Cooperative[tuple[Pipeline, str | None]]:
+) -> Cooperative[tuple[Pipeline, ResolvedModel]]:
     """Find, map and check the model; yields between the parts.
 
     Args:
@@ -29,7 +34,7 @@ def load_pipeline(
         workspace: The folder whose files may be told of in prompts.
 
     Returns:
-        The pipeline, and a notice for the user if it is not the model asked for.
+        The pipeline, and which model it is and why.
 
     Raises:
         ModelError: The model is not there or cannot be used.
@@ -48,8 +53,16 @@ def load_pipeline(
     yield
     from codekv.model.runtime.loader import load_runtime
 
-    runtime = load_runtime(resolved.folder, config.model)
+    named = config.model.model_copy(update={"name": resolved.name})
+    runtime = load_runtime(resolved.folder, named)
     yield
+    if resolved.choice is not None:
+        from codekv.model.library.choice import note_step
+
+        if note_step(resolved.name, (yield from _quickest_step_ms(runtime))):
+            # The measured step decides from now on, so this ends with the other model.
+            del runtime
+            return (yield from load_pipeline(config, workspace))
     from codekv.completion.document import CodeDocuments
     from codekv.completion.pipeline import Pipeline
     from codekv.engine.engine import Engine
@@ -68,7 +81,22 @@ def load_pipeline(
 
         index = WorkspaceIndex(workspace, config.privacy)
         pipeline.watch(OtherFiles(index, tokenizer))
-    return pipeline, resolved.notice
+    return pipeline, resolved
+
+
+def _quickest_step_ms(runtime: Runtime) -> Cooperative[float]:
+    """Time a step of one token; others may be at work during some, so the best counts.
+
+    The first ones also get kernels and memory ready.
+    """
+    kv = runtime.new_kv(_STEPS_TIMED)
+    times = []
+    for index in range(_STEPS_TIMED):
+        started = time.perf_counter()
+        runtime.forward(kv, [1], index, "last")
+        times.append((time.perf_counter() - started) * 1e3)
+        yield
+    return min(times)
 
 
 def open_store(spec: ModelSpec, config: Config, folder: Path) -> BlockStore:

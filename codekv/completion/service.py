@@ -74,6 +74,8 @@ class Service:
         self._pipeline: Pipeline | None = None
         self._paused = False
         self._message = ""
+        # Why `auto` stands for this model, and whether a larger one awaits consent.
+        self._why, self._offer = "", False
         self._last: Completion | None = None
         # The newest question of each document, unless what it was asked under has
         # changed since: then its answer is not remembered and plans no pause.
@@ -246,6 +248,8 @@ class Service:
             {**self._reporter.metrics(), **self._costs()},
             self._reporter.advice(),
             self._worker.is_idle,
+            self._why,
+            self._offer,
         )
 
     def _costs(self) -> dict[str, float]:
@@ -382,11 +386,13 @@ class Service:
         from codekv.completion.load import load_pipeline
 
         try:
-            pipeline, notice = yield from load_pipeline(self.config, self.workspace)
+            pipeline, resolved = yield from load_pipeline(self.config, self.workspace)
         except ModelError as error:
             self._message = str(error)
             raise
-        self._message = notice or ""
+        self._message = resolved.notice or ""
+        if resolved.choice is not None:
+            self._why, self._offer = resolved.choice.why, resolved.choice.offer
         pipeline.climber.on_goal = lambda uri: self._idle_plans.climb(pipeline, uri)
         self._pipeline = pipeline
         self._idle_plans.scan(pipeline)

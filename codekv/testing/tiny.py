@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codekv.completion.document import CodeDocuments
@@ -9,6 +10,7 @@ from codekv.completion.load import store_for
 from codekv.completion.pipeline import Pipeline
 from codekv.engine.engine import Engine
 from codekv.engine.speed import Speed
+from codekv.model.library.resolve import ResolvedModel
 from codekv.storage.blockstore import BlockStore, StoreBudget
 from codekv.storage.plain import PlainCodec
 from codekv.structure.parser import Parser
@@ -16,10 +18,13 @@ from codekv.testing.model import ByteTokenizer, TinyRuntime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from codekv.config import Config
     from codekv.cooperative import Cooperative
+
+
+TINY = ResolvedModel(Path(), "tiny")
+"""What the loader says of this model."""
 
 
 class Letters(ByteTokenizer):
@@ -50,16 +55,16 @@ def tiny_pipeline(
 
 def load_tiny_as_configured(
     config: Config, _workspace: Path | None = None
-) -> Cooperative[tuple[Pipeline, str | None]]:
+) -> Cooperative[tuple[Pipeline, ResolvedModel]]:
     """The same with the block store that the configuration asks for, disk included."""
     yield
     store = store_for(TinyRuntime().spec, config)
-    return tiny_pipeline(config, store=store), None
+    return tiny_pipeline(config, store=store), TINY
 
 
 def load_tiny(
     config: Config, _workspace: Path | None = None
-) -> Cooperative[tuple[Pipeline, str | None]]:
+) -> Cooperative[tuple[Pipeline, ResolvedModel]]:
     """Takes the place of `codekv.completion.load.load_pipeline`."""
     yield
-    return tiny_pipeline(config), None
+    return tiny_pipeline(config), TINY

@@ -72,6 +72,7 @@ def full_report(server: Server) -> dict[str, Any]:
         "metrics": status.metrics,
         "advice": list(status.advice),
         "settled": status.settled,
+        "why": status.why,
         "models": known_models(),
     }
 

@@ -1,8 +1,8 @@
 """From the name in the configuration to a converted model's folder.
 
-A name is, in this order: a model in the store, a local file or folder, a catalog
-entry, an id on the Hugging Face hub. A default that cannot be had gives way to the
-small model, visibly.
+A name is, in this order: `auto` (`choice.py` tells what that stands for), a model in
+the store, a local file or folder, a catalog entry, an id on the Hugging Face hub. A
+default that cannot be had gives way to the small model, visibly.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from codekv.errors import (
 )
 from codekv.model.library import store
 from codekv.model.library.catalog import DEFAULT, SMALL, find_entry, unknown_model
+from codekv.model.library.choice import AUTO, choose_here
 from codekv.model.library.download import Sources, pull, store_lock
 from codekv.model.library.fetch import DownloadProgress, Quiet
 
 if TYPE_CHECKING:
     from codekv.config import ModelConfig
+    from codekv.model.library.choice import ModelChoice
     from codekv.model.library.store import StoredModel
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(/[\w./-]+\.gguf)?", re.ASCII)
@@ -42,11 +44,13 @@ class ResolvedModel:
         folder: In the store.
         name: In the store; not the configured one if another had to be taken.
         notice: What the user must be told, or None.
+        choice: Why `auto` stands for it; None if another name is configured.
     """
 
     folder: Path
     name: str
     notice: str | None = None
+    choice: ModelChoice | None = None
 
 
 def resolve_model(
@@ -72,13 +76,16 @@ def resolve_model(
     progress = progress or Quiet()
     may_pull = pull and not config.offline
     name = config.name.strip()
+    choice = choose_here() if name == AUTO else None
+    if choice is not None:
+        name = choice.name
     try:
         stored = _find(name, may_pull, progress, sources)
     except (DownloadError, ModelNotFoundError, StorageError) as error:
         if find_entry(name) is not DEFAULT:
             raise
         return _small_instead(error, may_pull, progress, sources)
-    return ResolvedModel(stored.folder, stored.name)
+    return ResolvedModel(stored.folder, stored.name, choice=choice)
 
 
 def obtain(

@@ -3,15 +3,16 @@ import pytest
 from codekv.config import ModelConfig
 from codekv.model.library.catalog import (
     CATALOG,
-    DEFAULT,
     LARGE,
     find_entry,
     unknown_model,
 )
+from codekv.model.library.choice import AUTO
 
 
-def test_the_default_of_the_configuration_is_in_the_catalog():
-    assert find_entry(ModelConfig().name) is DEFAULT
+def test_no_model_of_the_catalog_is_called_as_the_default_is():
+    assert ModelConfig().name == AUTO
+    assert find_entry(AUTO) is None
 
 
 @pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
