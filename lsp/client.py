@@ -42,6 +42,7 @@ class ClientProfile:
     name: str = ""
     has_inline_completion: bool = False
     has_progress: bool = False
+    has_questions: bool = False
     has_configuration: bool = False
     can_register_configuration: bool = False
     folders: dict[str, str] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class ClientProfile:
             name=name,
             has_inline_completion=inline is not None,
             has_progress=bool(window and window.work_done_progress),
+            has_questions=bool(window and window.show_message),
             has_configuration=bool(workspace and workspace.configuration),
             can_register_configuration=bool(change and change.dynamic_registration),
             folders=folders,

@@ -232,6 +232,9 @@ class CompletionService(Protocol):
     def clear_cache(self) -> None:
         """Drop every stored block of every tier."""
 
+    def reload(self) -> None:
+        """Load the configured model anew; the present one answers until it is there."""
+
     def reconfigure(self, config: Config) -> None:
         """Take a new configuration; reloads the model only if it must."""
 

@@ -295,6 +295,14 @@ class Service:
             self._worker.call(lambda: pipeline.reconfigure(config))
             self._idle_plans.scan(pipeline)
 
+    def reload(self) -> None:
+        """Load the configured model anew; the present one answers until it is there."""
+        if self._pipeline is None:
+            self._loading = None
+            self.start()
+        else:
+            self._loading = self._worker.submit(_LOADING, self._load()).future
+
     async def idle(self) -> None:
         """Wait until all idle work is done; for measurements and tests."""
         loop = asyncio.get_running_loop()
@@ -393,6 +401,10 @@ class Service:
         self._message = resolved.notice or ""
         if resolved.choice is not None:
             self._why, self._offer = resolved.choice.why, resolved.choice.offer
+        if self._pipeline is not None:
+            # Blocks of the model that leaves are for the next time it is used.
+            self._worker.cancel_idle()
+            self._pipeline.engine.store.flush(LAST_FLUSH_MS)
         pipeline.climber.on_goal = lambda uri: self._idle_plans.climb(pipeline, uri)
         self._pipeline = pipeline
         self._idle_plans.scan(pipeline)

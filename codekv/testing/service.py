@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,7 @@ class ServiceScript:
         close_ms: How long closing takes.
         types_through: Whether the rest of an offer is answered without work.
         journal: A file that gets one line of JSON for every call, or None.
+        offer: Whether a larger model waits for consent.
     """
 
     answers: tuple[ScriptedAnswer, ...] = (ScriptedAnswer("pass"),)
@@ -81,6 +82,7 @@ class ServiceScript:
     close_ms: float = 0.0
     types_through: bool = False
     journal: str | None = None
+    offer: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> ServiceScript:
@@ -214,11 +216,17 @@ class ScriptedService:
             state = State.PAUSED
         metrics = {**self.counts, "open": float(len(self._open))}
         notice = self.script.notice if self._loaded.is_set() else ""
-        return Status(state, "scripted", notice, self._last, metrics)
+        status = Status(state, "scripted", notice, self._last, metrics)
+        return replace(status, offer=self.script.offer)
 
     def clear_cache(self) -> None:
         """Count."""
         self._count("cleared")
+
+    def reload(self) -> None:
+        """Count."""
+        self._count("reloaded")
+        self._note("reloaded")
 
     def reconfigure(self, config: Config) -> None:
         """Take the configuration."""

@@ -4,6 +4,7 @@ from lsp.features import (
     commands,
     configuration,
     inline,
+    larger_model,
     lifecycle,
     notebook,
     status,
@@ -18,5 +19,6 @@ FEATURES = (
     inline.register,
     commands.register,
     status.register,
+    larger_model.register,
 )
 """Completion as list entries is not here: only some clients get it."""

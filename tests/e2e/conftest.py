@@ -29,7 +29,9 @@ class Stage:
     def __call__(self, *answers, client="neovim_0_12", **options):
         greeting = {k: options.pop(k) for k in ("options", "folders") if k in options}
         settings, ready = options.pop("settings", None), options.pop("ready", True)
+        replies = options.pop("replies", {})
         connection = self.connect(*answers, **options)
+        connection.replies.update(replies)
         connection.replies["workspace/configuration"] = lambda params: [
             settings for _ in params["items"]
         ]

@@ -9,6 +9,7 @@ import pytest_asyncio
 from codekv.completion.api import Request, Trigger
 from codekv.completion.service import Service
 from codekv.config import Config, apply
+from codekv.model.library.catalog import DEFAULT
 from codekv.text.snapshot import Snapshot
 
 pytestmark = [pytest.mark.model, pytest.mark.asyncio(loop_scope="module")]
@@ -27,6 +28,8 @@ def config(**kvcache) -> Config:
             "max_tokens": 12,
         },
         "kvcache": {"disk": False, "idle_work": False} | kvcache,
+        # The same on every machine, whatever `auto` would stand for.
+        "model": {"name": DEFAULT.name},
     }
     made, problems = apply(Config(), values, "test")
     assert not problems

@@ -112,6 +112,10 @@ class RealBackend:
         for kind in ("CONFIG", "CACHE", "STATE"):
             self.env[f"XDG_{kind}_HOME"] = str(home / "xdg" / kind.lower())
         self.env["XDG_DATA_HOME"] = str(data_dir().parent)
+        # The same model on every machine, and no question about a larger one.
+        options = home / "xdg" / "config" / "codekv" / "codekv.toml"
+        options.parent.mkdir(parents=True)
+        options.write_text('[model]\nname = "qwen2.5-coder-0.5b"\n', "utf-8")
 
 
 def picture(name, home):

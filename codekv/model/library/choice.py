@@ -9,9 +9,9 @@ has run here, the measured step decides. It is fetched only after the user has a
 from __future__ import annotations
 
 import json
-import os
 import platform
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import psutil
 
 from codekv.config import data_dir
 from codekv.errors import CodekvError
+from codekv.files import write_whole
 from codekv.model.library import store
 from codekv.model.library.catalog import DEFAULT, LARGE
 
@@ -171,13 +172,9 @@ def read_notes() -> MachineNotes:
 def write_notes(notes: MachineNotes) -> None:
     """Remember; a disk that cannot be written only costs measuring again."""
     path = data_dir() / _NOTES
-    partial = path.with_name(f".{_NOTES}.{os.getpid()}")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(asdict(notes)), "utf-8")
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
+        write_whole(path, json.dumps(asdict(notes)))
 
 
 def memory_limit() -> int:

@@ -1,6 +1,7 @@
 """What the service does with answers that come after something else has changed."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,7 @@ from codekv.completion.service import Service
 from codekv.config import Config, apply
 from codekv.engine.speed import Speed
 from codekv.errors import CancelledWorkError
-from codekv.testing.tiny import load_tiny
+from codekv.testing.tiny import TINY, load_tiny, tiny_pipeline
 from codekv.text.snapshot import Snapshot
 
 TEXT = "import os\n\n\ndef first(one, two):\n    return one + two\n\n\n" * 20
@@ -206,3 +207,36 @@ async def test_context_grows_between_questions_with_idle_work(
     await service.close()
 
     assert (second.tokens.context > 3 * first.tokens.context) == idle_work
+
+
+@pytest.mark.asyncio
+async def test_a_reload_loses_no_answer(monkeypatch) -> None:
+    """Questions before, during and after the switch are all answered by a model."""
+    names = iter(("small", "large"))
+
+    def slowly(config, workspace=None):
+        name = next(names)
+        for _ in range(20):
+            time.sleep(0.005)
+            yield
+        pipeline = tiny_pipeline(config)
+        runtime = pipeline.engine.runtime
+        runtime.spec = replace(runtime.spec, name=name)
+        return pipeline, TINY
+
+    monkeypatch.setattr(load, "load_pipeline", slowly)
+    service = Service(configured())
+    await service.ready()
+    assert service.status().model == "small"
+    service.reload()
+    answers = []
+    for end in range(30):
+        answers.append(await service.complete(request(TEXT + "x" * end)))
+        await asyncio.sleep(0.005)
+    await service.ready()
+    answers.append(await service.complete(request(TEXT + "y")))
+    assert all(answer.reason != "loading" for answer in answers)
+    assert answers[0].items
+    assert answers[-1].items
+    assert service.status().model == "large"
+    await service.close()
