@@ -154,7 +154,7 @@ def _models(workspace: Path) -> Iterator[Diagnosis]:
     configured = settings.model.name
     if configured == AUTO:
         choice = choose_here()
-        yield Diagnosis("good", "model", f"auto is {choice.name}: {choice.why}")
+        yield Diagnosis("good", "auto", f"{choice.name}: {choice.why}")
         configured = choice.name
     entry = find_entry(configured)
     names = []

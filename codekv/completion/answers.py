@@ -8,6 +8,7 @@ in the same way. Plain bytes; no model, no syntax.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
@@ -128,3 +129,15 @@ def _item(answer: RememberedAnswer, rest: bytes, request: Request) -> Item:
     return Item(
         answer.item.id, text, cursor, cursor + answer.replaced, answer.item.score
     )
+
+
+def without_unlikely(completion: Completion, least: float) -> Completion:
+    """Withhold items that the model gives less than this probability per token."""
+    items = tuple(
+        item
+        for item in completion.items
+        if item.score is None or math.exp(item.score) >= least
+    )
+    if len(items) == len(completion.items):
+        return completion
+    return replace(completion, items=items, reason="" if items else "unsure")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from codekv.completion.api import Completion, Status
     from codekv.config import Config
+    from codekv.engine.worker import Effort
     from codekv.storage.blockstore import BlockStore
     from codekv.storage.stats import StoreStats
 
@@ -220,3 +221,24 @@ def _served(monitor: Monitor, port: int) -> Callable[[], None] | None:
 
 def _num_loads(counts: dict[str, int]) -> int:
     return counts.get("loaded_ram", 0) + counts.get("loaded_disk", 0)
+
+
+def typing_costs(
+    effort: Effort, num_changes: int, num_dropped: int
+) -> dict[str, float]:
+    """Tell what typing costs in processor time, and how much of it was in vain.
+
+    Args:
+        effort: What the worker has spent.
+        num_changes: Changes of documents so far; nothing is told before the first.
+        num_dropped: Tokens computed for questions that were given up.
+    """
+    if not num_changes:
+        return {}
+    total = max(effort.total_s, 1e-9)
+    return {
+        "processor_ms_per_change": effort.total_s * 1e3 / num_changes,
+        "processor_share_dropped": effort.dropped_s / total,
+        "processor_share_idle": effort.idle_s / total,
+        "tokens_dropped": float(num_dropped),
+    }

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from codekv.completion.answers import Answers
+from codekv.completion.answers import Answers, without_unlikely
 from codekv.completion.api import (
     AnswerSource,
     Completion,
@@ -29,7 +28,7 @@ from codekv.completion.idle_plans import IdlePlans
 from codekv.completion.load import needs_reload
 from codekv.completion.popup import as_if_selected, with_selection
 from codekv.completion.privacy.exclusion import Privacy
-from codekv.completion.report import Reporter
+from codekv.completion.report import Reporter, typing_costs
 from codekv.engine.worker import Worker
 from codekv.errors import CancelledWorkError, CodekvError, ModelError
 
@@ -239,31 +238,21 @@ class Service:
 
     def status(self) -> Status:
         """Tell the present state; cheap."""
-        model = self._pipeline.engine.runtime.spec.name if self._pipeline else ""
+        pipeline = self._pipeline
+        model = pipeline.engine.runtime.spec.name if pipeline else ""
+        dropped = pipeline.num_dropped if pipeline else 0
+        costs = typing_costs(self._worker.effort, self._num_changes, dropped)
         return Status(
             self._state(),
             model,
             self._message,
             self._last,
-            {**self._reporter.metrics(), **self._costs()},
+            {**self._reporter.metrics(), **costs},
             self._reporter.advice(),
             self._worker.is_idle,
             self._why,
             self._offer,
         )
-
-    def _costs(self) -> dict[str, float]:
-        """What typing costs in processor time, and how much of it was in vain."""
-        effort, pipeline = self._worker.effort, self._pipeline
-        if pipeline is None or not self._num_changes:
-            return {}
-        total = max(effort.total_s, 1e-9)
-        return {
-            "processor_ms_per_change": effort.total_s * 1e3 / self._num_changes,
-            "processor_share_dropped": effort.dropped_s / total,
-            "processor_share_idle": effort.idle_s / total,
-            "tokens_dropped": float(pipeline.num_dropped),
-        }
 
     def clear_cache(self) -> None:
         """Drop every stored block of every tier."""
@@ -341,15 +330,7 @@ class Service:
 
     def _confident(self, completion: Completion) -> Completion:
         """Withhold what the model itself finds unlikely, if so configured."""
-        least = self.config.completion.min_confidence
-        items = tuple(
-            item
-            for item in completion.items
-            if item.score is None or math.exp(item.score) >= least
-        )
-        if len(items) == len(completion.items):
-            return completion
-        return replace(completion, items=items, reason="" if items else "unsure")
+        return without_unlikely(completion, self.config.completion.min_confidence)
 
     def _done(self, completion: Completion, started: float) -> Completion:
         total = (time.perf_counter() - started) * 1e3
