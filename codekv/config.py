@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Precision = Literal[
-    "auto", "exact", "balanced", "small", "seed", "fp32", "fp16", "int8"
+    "auto", "exact", "balanced", "small", "seed", "heads", "fp32", "fp16", "int8"
 ]
 
 

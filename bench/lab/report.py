@@ -159,7 +159,7 @@ def _classes(lab: Laboratory) -> dict[str, Any]:
         for policy in (plain, replace(plain, hadamard=True))
     ]
     summary, policy = min(tried, key=lambda pair: pair[0].kl_mean)
-    heads = important_heads(lab.attention[1], 1.0)
+    heads = important_heads(lab.attention[1], _HEADS_SHARE)
     table = {
         "policy": policy.to_dict(),
         "kl_mean": summary.kl_mean,

@@ -119,7 +119,7 @@ def store_for(
     """Open the block store for a model and its calibrated class table, if any."""
     from codekv.config import cache_dir
     from codekv.storage.blockstore import BlockStore, StoreBudget
-    from codekv.storage.classtable import codec_for
+    from codekv.storage.classtable import codec_for, shipped_heads
     from codekv.storage.eviction_settings import Upkeep
 
     kvcache = config.kvcache
@@ -137,7 +137,7 @@ def store_for(
     return BlockStore(
         fingerprint=spec.fingerprint,
         budget=budget,
-        codec=codec_for(kvcache.precision, table),
+        codec=codec_for(kvcache.precision, table, shipped_heads(spec.name)),
         upkeep=Upkeep.from_config(kvcache),
         kv_shapes=spec.kv_shapes,
     )

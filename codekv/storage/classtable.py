@@ -7,21 +7,32 @@ missing one is no table: `auto` then means `balanced`.
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from codekv.errors import StorageError, UsageError
 from codekv.files import write_whole
 from codekv.storage.codec import ClassCodec
 from codekv.storage.plain import PLAIN_NAMES, PlainCodec
-from codekv.storage.presets import BALANCED, PRESETS, BitPolicy
+from codekv.storage.presets import (
+    BALANCED,
+    HEADS,
+    PRESETS,
+    BitPolicy,
+    with_heads,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from codekv.storage.encoded import Codec
 
+log = logging.getLogger(__name__)
+
 FILE_NAME = "bits.json"
+HEADS_FILE = "important_heads.json"
 _FORMAT = 1
 
 
@@ -32,8 +43,7 @@ class ClassTable:
     Attributes:
         model: Fingerprint of weights and tokenizer.
         kl_mean: Measured with this policy, in nats.
-        heads: (layer, kv head) pairs that look furthest, most important first; a
-            policy keeps as many of them in 16 bit as it wants.
+        heads: The quarter of all (layer, kv head) pairs that looks furthest.
     """
 
     model: str
@@ -85,12 +95,27 @@ def load_table(folder: Path, model: str) -> ClassTable | None:
         return None
 
 
-def codec_for(precision: str, table: ClassTable | None = None) -> Codec:
+def shipped_heads(model: str) -> tuple[tuple[int, int], ...]:
+    """Important (layer, kv head) pairs of a model of the catalog; empty for others.
+
+    The quarter that looks furthest, over the laboratory's texts (docs/compression.md).
+    """
+    text = (files("codekv.storage") / HEADS_FILE).read_text("utf-8")
+    found = json.loads(text).get(model, ())
+    return tuple((int(layer), int(head)) for layer, head in found)
+
+
+def codec_for(
+    precision: str,
+    table: ClassTable | None = None,
+    heads: tuple[tuple[int, int], ...] = (),
+) -> Codec:
     """Make the codec that `kvcache.precision` names.
 
     Args:
         precision: A value of the option.
-        table: The model's calibrated table, for `auto`.
+        table: The model's calibrated table, for `auto` and `heads`.
+        heads: Its important heads, for `heads` without a table.
 
     Raises:
         UsageError: No codec has this name.
@@ -101,7 +126,15 @@ def codec_for(precision: str, table: ClassTable | None = None) -> Codec:
         return PlainCodec(precision)
     if precision == "auto":
         return ClassCodec(table.policy if table else BALANCED)
+    if precision == "heads":
+        important = table.heads if table else heads
+        if not important:
+            log.warning(
+                "kvcache.precision is heads, but nothing is known of this model's "
+                "heads: all are kept at 8 bit; `codekv kv report` measures them"
+            )
+        return ClassCodec(with_heads(HEADS, important))
     if precision not in PRESETS:
-        known = ", ".join(("auto", "exact", *PLAIN_NAMES, *PRESETS))
+        known = ", ".join(("auto", "exact", "heads", *PLAIN_NAMES, *PRESETS))
         raise UsageError(f"no precision is called {precision!r}; known: {known}")
     return ClassCodec(PRESETS[precision])

@@ -118,6 +118,8 @@ def uniform(name: str, key: int, value: int, **more: Any) -> BitPolicy:
 BALANCED = uniform("balanced", 6, 4)
 SMALL = uniform("small", 4, 4)
 SEED = BitPolicy("seed", (8, 8, 16, 4), (8, 8, 16, 4))
+HEADS = uniform("heads", 8, 8)
+"""To be used with the important heads of a model in 16 bit; see `with_heads`."""
 
 PRESETS = {policy.name: policy for policy in (BALANCED, SMALL, SEED)}
 """By the names that `kvcache.precision` takes; the other names are plain codecs."""
