@@ -87,6 +87,9 @@ def pip_of(plan: Plan, action: str) -> list[str]:
     """Begin a command line of the environment's own pip."""
     python = str(environment_python(plan.into))
     quiet = ["--disable-pip-version-check", "--no-input"]
+    if plan.packages is not None:
+        # Not from where pip is set to look besides, either.
+        quiet.append("--isolated")
     return [python, "-I", "-m", "pip", action, *quiet]
 
 

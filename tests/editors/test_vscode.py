@@ -272,7 +272,8 @@ def test_a_click_leads_from_the_extension_to_ghost_text(
     """No server is there; the extension installs the one that it brings."""
     installer("extension")
     installer("vscode")
-    env = {**real_backend.env, "PYTHONPATH": "", "PIP_CONFIG_FILE": os.devnull}
+    pip = {name: "" for name in os.environ if name.startswith("PIP_")}
+    env = {**real_backend.env, **pip, "PYTHONPATH": "", "PIP_CONFIG_FILE": os.devnull}
     env["PATH"] = os.pathsep.join(("/usr/bin", "/bin"))
     own = {"codekv.packages": str(offline_packages), "codekv.python": sys.executable}
     editor = VsCode(tmp_path, [], env, ["cart.py"], **own)
