@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from codekv.cooperative import Cooperative, finish
 from codekv.structure.blocks import blocks_of
 from codekv.structure.segment import Segment, segments_in_steps
+from codekv.text.edit import Revision
 from codekv.tokens.buffer import TokenBuffer
 
 if TYPE_CHECKING:
@@ -87,10 +88,13 @@ class CodeDocuments:
             self._entries.move_to_end(uri)
             return old
         buffer = buffer or TokenBuffer(self._tokenizer)
-        tree = yield from self._parse(snapshot, old.tree if old else None)
+        known = old.snapshot.data if old else b""
+        # Tree, segments and tokens ask what changed; the texts are compared once.
+        revision = Revision.between(known, snapshot.data)
+        tree = yield from self._parse(snapshot, old.tree if old else None, revision)
         before = (old.tree, old.segments) if old else None
-        parts = yield from segments_in_steps(tree, before)
-        encoding = yield from buffer.update_in_steps(snapshot.data)
+        parts = yield from segments_in_steps(tree, before, revision)
+        encoding = yield from buffer.update_in_steps(snapshot.data, revision)
         yield
         found = blocks_of(tree, parts, encoding.ends, self._chunk_size)
         cuts = tuple(start for start, _ in found)
@@ -102,14 +106,14 @@ class CodeDocuments:
         return document
 
     def _parse(
-        self, snapshot: Snapshot, old: SyntaxTree | None
+        self, snapshot: Snapshot, old: SyntaxTree | None, revision: Revision
     ) -> Cooperative[SyntaxTree]:
         uri = snapshot.uri
         if self.is_dear(uri):
             return self._parser.without_tree(snapshot)
         has_tree = old is not None and old.tree is not None
         limit = KEY_PARSE_MS if has_tree else FIRST_PARSE_MS
-        tree = yield from self._parser.parse_in_steps(snapshot, old, limit)
+        tree = yield from self._parser.parse_in_steps(snapshot, old, limit, revision)
         if tree.is_late:
             self._num_late[uri] = self._num_late.get(uri, 0) + 1
         return tree

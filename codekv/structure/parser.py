@@ -15,7 +15,7 @@ import tree_sitter
 
 from codekv.cooperative import Cooperative, finish
 from codekv.structure.opaque import OpaqueSpans
-from codekv.text.edit import Edit, find_edit
+from codekv.text.edit import Edit, Revision, edit_of
 from grammars.registry import Grammar, grammar_for, guessed_grammar
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Parser:
         snapshot: Snapshot,
         previous: SyntaxTree | None,
         limit_ms: float = math.inf,
+        revision: Revision | None = None,
     ) -> Cooperative[SyntaxTree]:
         """Parse as `parse`, set aside every few milliseconds.
 
@@ -85,6 +86,7 @@ class Parser:
             snapshot: The text.
             previous: An earlier tree of the same document, if there is one.
             limit_ms: After so much processor time the tree is left out.
+            revision: From the text of `previous` to this one, if it is known already.
         """
         grammar = grammar_for(snapshot.language, snapshot.uri)
         if grammar is None:
@@ -95,7 +97,7 @@ class Parser:
             and previous.tree is not None
             and previous.grammar is grammar
         ):
-            edit = find_edit(previous.snapshot.data, snapshot.data)
+            edit = edit_of(revision, previous.snapshot.data, snapshot.data)
             if edit is None:
                 return SyntaxTree(snapshot, grammar, previous.tree)
             old = previous.tree.copy()

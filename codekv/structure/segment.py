@@ -30,7 +30,7 @@ from codekv.structure.lines import (
     says_nothing,
     width,
 )
-from codekv.text.edit import find_edit
+from codekv.text.edit import Revision, edit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +91,9 @@ def segments(
 
 
 def segments_in_steps(
-    tree: SyntaxTree, before: tuple[SyntaxTree, tuple[Segment, ...]] | None = None
+    tree: SyntaxTree,
+    before: tuple[SyntaxTree, tuple[Segment, ...]] | None = None,
+    revision: Revision | None = None,
 ) -> Cooperative[tuple[Segment, ...]]:
     """Cut a buffer into segments, set aside after every few cuts.
 
@@ -99,6 +101,7 @@ def segments_in_steps(
         tree: The buffer's tree.
         before: An earlier tree of the same document with its segments; used while the
             new tree has errors.
+        revision: From the earlier text to the new one, if it is known already.
 
     Returns:
         Segments in order; they cover the buffer without gap or overlap. An empty
@@ -110,15 +113,16 @@ def segments_in_steps(
     elif tree.is_late and (before is None or before[0].grammar is not tree.grammar):
         cuts = _line_cuts(tree, 0, len(tree.snapshot.data))
     elif tree.is_late and before is not None:
-        cuts = _carried_cuts(tree, *before)
+        cuts = _carried_cuts(tree, *before, revision)
     elif not tree.has_error:
-        if before is not None and (moved := _moved(tree, *before)) is not None:
+        moved = None if before is None else _moved(tree, *before, revision)
+        if moved is not None:
             return moved
         cuts = _tree_cuts(tree)
     elif before is None or before[0].grammar is not tree.grammar:
         cuts = chain(_tree_cuts(tree), _line_cuts(tree, 0, len(tree.snapshot.data)))
     else:
-        cuts = _carried_cuts(tree, *before)
+        cuts = _carried_cuts(tree, *before, revision)
     gathered: list[_Cut] = []
     for cut in cuts:
         gathered.append(cut)
@@ -146,7 +150,10 @@ def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
 
 
 def _moved(
-    tree: SyntaxTree, old: SyntaxTree, found: tuple[Segment, ...]
+    tree: SyntaxTree,
+    old: SyntaxTree,
+    found: tuple[Segment, ...],
+    revision: Revision | None,
 ) -> tuple[Segment, ...] | None:
     """The old segments, moved, if an edit lies in one function and leaves its bounds.
 
@@ -154,7 +161,7 @@ def _moved(
     """
     if old.has_error or old.is_late or old.grammar is not tree.grammar:
         return None
-    edit = find_edit(old.snapshot.data, tree.snapshot.data)
+    edit = edit_of(revision, old.snapshot.data, tree.snapshot.data)
     if edit is None:
         return found
     starts = [segment.start_byte for segment in found]
@@ -257,10 +264,13 @@ def _header_name(header: bytes) -> str:
 
 
 def _carried_cuts(
-    tree: SyntaxTree, old: SyntaxTree, found: tuple[Segment, ...]
+    tree: SyntaxTree,
+    old: SyntaxTree,
+    found: tuple[Segment, ...],
+    revision: Revision | None,
 ) -> Iterator[_Cut]:
     data = tree.snapshot.data
-    edit = find_edit(old.snapshot.data, data)
+    edit = edit_of(revision, old.snapshot.data, data)
     if edit is None:
         yield from (_Cut(s.start_byte, s.kind, s.name) for s in found)
         return

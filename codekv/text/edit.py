@@ -31,6 +31,31 @@ class Edit:
         return None
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Revision:
+    """Two versions of a text with the edit between them, found once for all users.
+
+    Attributes:
+        edit: None if the texts are equal.
+    """
+
+    old: bytes
+    new: bytes
+    edit: Edit | None
+
+    @classmethod
+    def between(cls, old: bytes, new: bytes) -> "Revision":
+        """Compare two texts."""
+        return cls(old, new, find_edit(old, new))
+
+
+def edit_of(revision: Revision | None, old: bytes, new: bytes) -> Edit | None:
+    """Take the edit from a revision of these very texts, else compare them."""
+    if revision is not None and revision.old is old and revision.new is new:
+        return revision.edit
+    return find_edit(old, new)
+
+
 def find_edit(old: bytes, new: bytes) -> Edit | None:
     """Find the smallest single edit that turns `old` into `new`.
 

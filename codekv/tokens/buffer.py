@@ -9,9 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from codekv.cooperative import Cooperative, finish
+from codekv.text.edit import Edit, Revision, edit_of
 from codekv.tokens.cuts import LOOK, Cuts
 from codekv.tokens.tokenizer import Encoding
 
@@ -49,11 +48,18 @@ class TokenBuffer:
         """Tokenise the document's new content; cheap if little of it changed."""
         return finish(self.update_in_steps(data))
 
-    def update_in_steps(self, data: bytes) -> Cooperative[Encoding]:
-        """Tokenise as `update`, set aside after every few kilobytes."""
-        while data != self._data:
+    def update_in_steps(
+        self, data: bytes, revision: Revision | None = None
+    ) -> Cooperative[Encoding]:
+        """Tokenise as `update`, set aside after every few kilobytes.
+
+        Args:
+            data: The new content.
+            revision: From the content before to this one, if it is known already.
+        """
+        while (edit := edit_of(revision, self._data, data)) is not None:
             known = self._data
-            start, end, shift = _stretch(known, data, self._cuts)
+            start, end, shift = _stretch(edit, data, self._cuts)
             ids: list[int] = []
             ends: list[int] = []
             at = start
@@ -89,34 +95,14 @@ class TokenBuffer:
         return self._encoding
 
 
-def _stretch(old: bytes, new: bytes, cuts: Cuts) -> tuple[int, int, int]:
+def _stretch(edit: Edit, new: bytes, cuts: Cuts) -> tuple[int, int, int]:
     """Bytes [start, end) of `new` to tokenise, and how far what follows has moved.
 
     A cut before the edit must see the same bytes in both texts on its right, a cut
     after it on its left.
     """
-    shift = len(new) - len(old)
-    same_head = _common_prefix(old, new)
-    start = cuts.before(new, same_head - LOOK) if same_head > LOOK else 0
-    same_tail = min(_common_suffix(old, new), min(len(old), len(new)) - same_head)
+    head = edit.start_byte
+    start = cuts.before(new, head - LOOK) if head > LOOK else 0
     # A cut at the very end of the text is one in both.
-    end = cuts.after(new, len(new) - same_tail + LOOK)
-    return start, end, shift
-
-
-def _common_prefix(left: bytes, right: bytes) -> int:
-    size = min(len(left), len(right))
-    differ = np.frombuffer(left, np.uint8, size) != np.frombuffer(right, np.uint8, size)
-    first = int(differ.argmax()) if size else 0
-    return first if size and differ[first] else size
-
-
-def _common_suffix(left: bytes, right: bytes) -> int:
-    size = min(len(left), len(right))
-    if not size:
-        return 0
-    tail_left = np.frombuffer(left, np.uint8, size, len(left) - size)[::-1]
-    tail_right = np.frombuffer(right, np.uint8, size, len(right) - size)[::-1]
-    differ = tail_left != tail_right
-    first = int(differ.argmax())
-    return first if differ[first] else size
+    end = cuts.after(new, edit.new_end_byte + LOOK)
+    return start, end, edit.shift

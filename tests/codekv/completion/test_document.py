@@ -3,10 +3,13 @@ from pathlib import Path
 import pytest
 
 import codekv.completion.document as module
+import codekv.structure.parser as parser_module
+import codekv.text.edit as edit_module
 from codekv.completion.document import CodeDocuments
 from codekv.cooperative import finish
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer
+from codekv.text.edit import find_edit
 from codekv.text.snapshot import Snapshot
 
 CODE = Path(module.__file__).read_text("utf-8")
@@ -73,7 +76,25 @@ def test_other_work_between_steps_leaves_no_mixture():
 
 
 @pytest.mark.parametrize("text", ["x = " + "[\n" * 3000 + "1\n" + "]\n" * 3000])
-def test_every_step_of_a_deep_text_is_set_aside(text):
+def test_every_step_of_a_deep_text_is_set_aside(text, monkeypatch):
+    # On a quick machine such a text takes less than a slice of the usual length.
+    monkeypatch.setattr(parser_module, "SLICE_MS", 0.1)
     held = documents()
     steps = sum(1 for _ in held.update_in_steps(snapshot(text)))
     assert steps > 1
+
+
+def test_two_versions_are_compared_once(monkeypatch):
+    held, seen = documents(), []
+
+    def counted(old, new):
+        seen.append((old, new))
+        return find_edit(old, new)
+
+    held.update(snapshot(CODE))
+    monkeypatch.setattr(edit_module, "find_edit", counted)
+    for version, text in enumerate(("x", "xy(", "xy()"), 2):
+        seen.clear()
+        held.update(snapshot(CODE + text, version))
+        assert len(seen) == 1
+        assert seen[0][1].endswith(text.encode())

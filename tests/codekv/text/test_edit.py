@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.text.edit import Edit, find_edit
+from codekv.text.edit import Edit, Revision, edit_of, find_edit
 
 TEXT = st.text(alphabet="ab\né😀界", max_size=12)
 
@@ -53,3 +53,12 @@ def test_moved_maps_what_lies_outside_the_edit():
     assert edit.moved(4) is None
     assert edit.moved(5) == 9
     assert edit.moved(7) == 11
+
+
+@given(TEXT, TEXT, TEXT)
+def test_a_revision_answers_for_its_own_texts_alone(old, new, other):
+    before, after, third = (text.encode() for text in (old, new, other))
+    revision = Revision.between(before, after)
+    assert edit_of(revision, before, after) == find_edit(before, after)
+    assert edit_of(revision, third, after) == find_edit(third, after)
+    assert edit_of(None, before, third) == find_edit(before, third)
