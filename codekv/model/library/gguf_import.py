@@ -47,6 +47,10 @@ _IN_LAYER = {
 
 _ROPE_FACTORS = "rope_freqs.weight"
 
+_MAGIC = b"GGUF"
+_HEADER_BYTES = 24
+"""Magic and version of four bytes each, counts of tensors and of fields of eight."""
+
 _SAME_MATRIX = 0.05
 """Two quantisations of one matrix differ by less than this share of its norm."""
 
@@ -61,6 +65,7 @@ class GgufModel:
             ModelFormatError: It is not a complete GGUF file.
         """
         self._path = path
+        _check_start(path)
         try:
             reader = gguf.GGUFReader(path)
             self.fields = {k: f.contents() for k, f in reader.fields.items()}
@@ -210,3 +215,18 @@ class GgufModel:
 
     def _int(self, key: str, default: int | None = None) -> int:
         return int(self._get(key, default))
+
+
+def _check_start(path: Path) -> None:
+    """See that a file begins as a GGUF file does; the reader's own errors are riddles.
+
+    Raises:
+        ModelFormatError: It does not.
+    """
+    with path.open("rb") as file:
+        start = file.read(_HEADER_BYTES)
+    if not start.startswith(_MAGIC):
+        raise ModelFormatError(f"{path} is not a GGUF file; give one, or a folder")
+    if len(start) < _HEADER_BYTES:
+        line = f"{path} is cut short: it has {len(start)} bytes"
+        raise ModelFormatError(f"{line}, not even a GGUF header; fetch it again")

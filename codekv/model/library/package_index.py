@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codekv.errors import DownloadError
-from codekv.model.library.fetch import NETWORK_ERRORS, open_url
+from codekv.model.library.fetch import NETWORK_ERRORS, open_url, through_proxy
 from codekv.processes import module_command, safe_environment
 
 PYPI = "https://pypi.org/simple/"
@@ -86,7 +86,9 @@ def find_file(package: str, file_name: str, indexes: Indexes) -> str:
         except NETWORK_ERRORS as error:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
-            reasons.append(f"{_host(index)}: {' '.join(str(error).split())}")
+            reasons.append(
+                f"{_host(index)}: {' '.join(str(error).split())}{through_proxy(page)}"
+            )
     raise DownloadError(f"package index: {'; '.join(reasons)}"[:300])
 
 

