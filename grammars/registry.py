@@ -64,6 +64,10 @@ class LineRules:
         """Whether a text goes on with the expression before it: an operator, a dot."""
         return self.join.match(text[:_MAX_LINE]) is not None
 
+    def is_join(self, word: bytes) -> bool:
+        """Whether a word is nothing but an operator between expressions."""
+        return self.join.fullmatch(word[:_MAX_LINE]) is not None
+
     def opens_body(self, line: bytes) -> bool:
         """Whether an indented body must follow this line."""
         return self.opener.search(line[-_MAX_LINE:]) is not None

@@ -49,6 +49,7 @@ class Place:
         anchor_byte: A line start at or before the cursor's line.
         cursor_byte: The cursor.
         cuts: Document tokens at which blocks begin.
+        end_byte: Where the text after the completion begins; -1 for the cursor.
     """
 
     data: bytes
@@ -56,6 +57,7 @@ class Place:
     anchor_byte: int
     cursor_byte: int
     cuts: tuple[int, ...] = ()
+    end_byte: int = -1
 
 
 def most_suffix(max_length: int, output: int) -> int:

@@ -6,12 +6,19 @@ code is typed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from codekv.structure.anchor import find_anchor
-from codekv.structure.balance import CLOSER_OF, Balance, balance
+from codekv.structure.balance import (
+    CLOSER_OF,
+    Balance,
+    balance,
+    closer,
+    marks,
+    string_around,
+)
 from codekv.structure.lines import (
     is_blank,
     line_at,
@@ -24,6 +31,7 @@ from codekv.structure.lines import (
 
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
+    from grammars.registry import Grammar
 
 Multiline = Literal["auto", "never", "always"]
 
@@ -102,9 +110,9 @@ def plan(
     data = tree.snapshot.data
     if not invoked and _is_word(data, cursor_byte - 1) and _is_word(data, cursor_byte):
         return ShapePlan(Shape.NONE, cursor_byte, cursor_byte, reason="inside-word")
-    end = rest_end(data, cursor_byte)
     anchor = find_anchor(tree, cursor_byte, _MAX_SCAN)
     above = balance(tree.grammar, data[anchor:cursor_byte]).opened
+    end = rest_end(data, cursor_byte, above, tree.grammar)
     own = line_start(data, cursor_byte)
     behind = _behind(tree, anchor, end, above)
     is_unclosed = len(above) > len(behind.extra)
@@ -125,8 +133,33 @@ def plan(
     )
 
 
-def rest_end(data: bytes, cursor_byte: int) -> int:
-    """The line's end if nothing but closers is left on it, else the cursor."""
+def keeping_rest(tree: SyntaxTree, plan: ShapePlan) -> ShapePlan:
+    """The same place with its line's rest left where it stands."""
+    cursor = plan.cursor_byte
+    behind = _behind(tree, plan.anchor_byte, cursor, plan.base)
+    return replace(
+        plan,
+        end_byte=cursor,
+        closes=behind.extra,
+        open_below=b"".join(one for one in behind.opened[-1:] if one not in CLOSER_OF),
+        below=_below(tree.snapshot.data, cursor, cursor),
+    )
+
+
+def rest_end(
+    data: bytes,
+    cursor_byte: int,
+    above: tuple[bytes, ...] = (),
+    grammar: Grammar | None = None,
+) -> int:
+    """The line's end if nothing but closers is left on it, else the cursor.
+
+    Args:
+        data: The document's bytes.
+        cursor_byte: The cursor.
+        above: Brackets and quotes open there, outermost first.
+        grammar: The document's.
+    """
     end = line_end(data, cursor_byte)
     rest = data[cursor_byte:end]
     typed = data[line_start(data, cursor_byte) : cursor_byte]
@@ -139,7 +172,25 @@ def rest_end(data: bytes, cursor_byte: int) -> int:
         rest.count(quote) > 1 and rest.count(quote) != 3 * rest.count(quote * 3)
         for quote in (b'"', b"'", b"`")
     )
-    return cursor_byte if is_string else end
+    return cursor_byte if is_string or _has_text(grammar, rest, above) else end
+
+
+def _has_text(grammar: Grammar | None, rest: bytes, above: tuple[bytes, ...]) -> bool:
+    """Whether a line's rest holds text of the string that the cursor is in."""
+    inside = string_around(above)
+    if not inside or not _is_closed_below(grammar, inside[0], rest):
+        return False
+    opened, at = list(inside), 0
+    for mark in marks(grammar, rest, inside):
+        is_in_text = bool(opened) and opened[-1] not in CLOSER_OF
+        if is_in_text and rest[at : mark.byte]:
+            return True
+        at = mark.byte + len(mark.text)
+        if mark.is_open:
+            opened.append(mark.text)
+        elif opened and closer(opened[-1]) == mark.text:
+            opened.pop()
+    return bool(opened) and opened[-1] not in CLOSER_OF and bool(rest[at:].strip())
 
 
 def _is_word(data: bytes, offset: int) -> bool:
@@ -176,7 +227,7 @@ def _behind(
     """
     data = tree.snapshot.data
     depth = width(line_at(data, anchor))
-    inside = above[-1] if above and above[-1] not in CLOSER_OF else b""
+    inside = string_around(above)
     stop = line_end(data, end)
     limit = min(len(data), end + _MAX_SCAN)
     while stop < limit:
@@ -189,8 +240,8 @@ def _behind(
         stop += 1 + len(line)
         if _ends(tree, line, depth):
             break
-    if inside and not _is_closed_below(tree, inside, data[end:stop]):
-        inside = b""
+    if inside and not _is_closed_below(tree.grammar, inside[0], data[end:stop]):
+        inside = ()
     return balance(tree.grammar, data[end:stop], inside)
 
 
@@ -200,9 +251,9 @@ def _ends(tree: SyntaxTree, line: bytes, depth: int) -> bool:
     return starts_with_closer(line) and width(line) == depth and not opens
 
 
-def _is_closed_below(tree: SyntaxTree, quote: bytes, text: bytes) -> bool:
+def _is_closed_below(grammar: Grammar | None, quote: bytes, text: bytes) -> bool:
     """Whether `text`, behind an open string, seems to close it."""
-    if tree.grammar is None or quote in tree.grammar.quotes:
+    if grammar is None or quote in grammar.quotes:
         return quote in text.split(b"\n", 1)[0]
     # Strings of their own have two quotes each, so an odd one is the open string's.
     return text.count(quote) % 2 == 1

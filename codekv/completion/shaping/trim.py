@@ -8,20 +8,32 @@ filter that changes something is named in the result, so that it can be counted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codekv.completion.shaping.closers import extra_closers, missing_closers
+from codekv.completion.shaping.halves import whole_blocks
 from codekv.completion.shaping.indent import fit
 from codekv.completion.shaping.levels import fits
-from codekv.completion.shaping.shape import CLOSING, Shape
+from codekv.completion.shaping.overlap import (
+    is_gap,
+    operand,
+    without_below,
+    without_echo,
+    without_name,
+    without_rest,
+)
+from codekv.completion.shaping.shape import CLOSING, Shape, keeping_rest
 from codekv.completion.shaping.stop import StopChecker, first_repetition
 from codekv.completion.shaping.trim_context import TrimContext
 from codekv.structure.errors import num_errors, with_text
 from codekv.structure.lines import is_blank, line_start
+from codekv.structure.parser import Parser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from codekv.structure.parser import SyntaxTree
 
 
 __all__ = ["FILTER_NAMES", "TrimContext", "Trimmed", "finish"]
@@ -31,9 +43,17 @@ _SPECIAL = re.compile(
 )
 # A text that ends so goes on with what follows.
 _GOES_ON = tuple(bytes([byte]) for byte in b" \t=([{,+-*/%.&|<>!~^")
-_LEAST_OVERLAP = 2
-_LEAST_ECHO = 8
 _MAX_DROPPED = 12
+_MAX_CLOSERS = 4
+"""Closers in a row that a text may have too many of; more are no slip."""
+
+_MAX_AFRESH = 1 << 16
+"""Longest file in bytes that is parsed afresh for one answer: about 10 ms."""
+
+_LOST = 1 << 30
+"""Faults of an answer that loses text: more than `num_errors` ever counts."""
+
+_DAMAGED = ("damages",)
 _FAR_BELOW = 4000
 
 
@@ -54,7 +74,84 @@ class Trimmed:
 
 
 def finish(raw: bytes, context: TrimContext) -> Trimmed:
-    """Make what is offered out of the bytes decoded after the cursor."""
+    """Make what is offered out of the bytes decoded after the cursor.
+
+    An answer never leaves the file with more faults than it had, and never loses what
+    stands right of the cursor. Where the first reading of a text would, others are
+    tried: the closers behind the cursor stay where they are; the text ends before its
+    last closer. Where none of them helps, nothing is offered.
+    """
+    first = _read(raw, context)
+    if not first.text or context.tree.grammar is None:
+        return first
+    faults = _faults_of(first, context)
+    if faults == 0 or faults < (before := _faults_in(context.tree)):
+        return first
+    best = first
+    for other in _other_readings(raw, context, faults > before):
+        found = _faults_of(other, context) if other.text else faults
+        if found < faults:
+            best, faults = other, found
+        if faults == 0:
+            break
+    # On a file that is broken already, syntax tells little of whole lines.
+    is_line = is_blank(context.typed) and is_blank(context.rest)
+    if faults <= before or (before and is_line and faults < _LOST):
+        return best
+    return replace(first, text="", filters=(*first.filters, *_DAMAGED))
+
+
+def _other_readings(
+    raw: bytes, context: TrimContext, is_damage: bool
+) -> Iterator[Trimmed]:
+    """A text read with less taken away behind the cursor, then with less of its end."""
+    plan = context.plan
+    kept = context
+    if plan.end_byte > plan.cursor_byte:
+        kept = replace(context, plan=keeping_rest(context.tree, plan))
+        yield _read(raw, kept)
+    if not is_damage:
+        return
+    text = raw.rstrip()
+    for _ in range(_MAX_CLOSERS):
+        if not text or text[-1:] not in CLOSING.strip():
+            return
+        text = text[:-1].rstrip()
+        yield _read(text, context)
+        if kept is not context:
+            yield _read(text, kept)
+
+
+def _faults_of(found: Trimmed, context: TrimContext) -> int:
+    """Faults of the file with an answer; more than any file has if it loses text."""
+    tree = context.tree
+    text = found.text.replace(tree.snapshot.eol, "\n").encode()
+    replaced = tree.snapshot.data[found.start_byte : found.end_byte]
+    if not _holds(text, replaced):
+        return _LOST
+    return _faults_in(with_text(tree, found.start_byte, found.end_byte, text))
+
+
+def _faults_in(tree: SyntaxTree) -> int:
+    """Faults of a file, counted afresh.
+
+    Where a text cannot be parsed, a parser that starts from an older tree may give up
+    elsewhere than one that starts from nothing, and the numbers cannot be compared.
+    """
+    found = num_errors(tree)
+    if found and len(tree.snapshot.data) <= _MAX_AFRESH:
+        found = num_errors(Parser().parse(tree.snapshot, None))
+    return found
+
+
+def _holds(text: bytes, replaced: bytes) -> bool:
+    """Whether all that is replaced stands in a text again, in its order."""
+    left = iter(text)
+    return all(byte in left for byte in b"".join(replaced.split()))
+
+
+def _read(raw: bytes, context: TrimContext) -> Trimmed:
+    """Pass a text through all filters once."""
     text, changed = raw, []
     if context.plan.shape is Shape.NONE:
         text, changed = b"", [context.plan.reason or "none"]
@@ -100,16 +197,6 @@ def _stray_space(text: bytes, context: TrimContext) -> bytes:
     return text[1:] if is_single and typed[-1:] in b" \t" else text
 
 
-def _echo(text: bytes, context: TrimContext) -> bytes:
-    """Not the cursor's line once more."""
-    typed = context.typed.strip()
-    begun = text.lstrip()
-    is_word = any(chr(byte).isalnum() for byte in typed)
-    if len(typed) >= _LEAST_ECHO and is_word and begun.startswith(typed):
-        return begun[len(typed) :]
-    return text
-
-
 def _complete(text: bytes, context: TrimContext) -> bytes:
     """Not beyond the statement or block, nor what is below or was said before."""
     checker = StopChecker(context.tree, context.plan, context.max_lines)
@@ -134,21 +221,14 @@ def _half_line(text: bytes, context: TrimContext) -> bytes:
 
 
 def _rest_again(text: bytes, context: TrimContext) -> bytes:
-    """Not what follows on the cursor's own line."""
-    rest = context.rest
+    """Not what follows on the cursor's own line, wherever in it the cursor stands."""
     if not context.keeps_rest:
         return text
+    if is_gap(context):
+        return operand(text, context)
     if is_blank(context.typed):
         return _line_before(text, context)
-    text = text.split(b"\n", 1)[0]
-    whole = rest.strip()
-    if text.rstrip().endswith(whole):
-        text = text[: text.rindex(whole)]
-        return text.rstrip() if rest[:1].isspace() else text
-    for size in range(min(len(text), len(rest)), _LEAST_OVERLAP - 1, -1):
-        if text.endswith(rest[:size]):
-            return text[:-size]
-    return text
+    return without_rest(text.split(b"\n", 1)[0], context)
 
 
 def _rest_after_closers(text: bytes, context: TrimContext) -> bytes:
@@ -163,16 +243,17 @@ def _line_before(text: bytes, context: TrimContext) -> bytes:
     if below in [line.rstrip() for line in lines]:
         number = [line.rstrip() for line in lines].index(below)
         text = b"\n".join(lines[:number])[len(typed) :]
+    head, newline, last = text.rstrip().rpartition(b"\n")
+    kept = without_rest(last, context)
+    if kept.strip() != last.strip():
+        # What is left of the last line begins the line that stands here.
+        is_begun = kept.rstrip().endswith(_GOES_ON)
+        return head + newline + kept if is_begun else head.rstrip()
     if is_blank(text) or text.endswith(_GOES_ON):
         return text if text.strip() else b""
     own_lines = text.rstrip() + b"\n" + typed
-    is_worse = _num_errors_with(own_lines, context) > _num_errors_with(text, context)
+    is_worse = context.num_errors_with(own_lines) > context.num_errors_with(text)
     return text if is_worse else own_lines
-
-
-def _num_errors_with(text: bytes, context: TrimContext) -> int:
-    plan = context.plan
-    return num_errors(with_text(context.tree, plan.cursor_byte, plan.end_byte, text))
 
 
 def _indentation(text: bytes, context: TrimContext) -> bytes:
@@ -255,7 +336,7 @@ def _parses(text: bytes, context: TrimContext) -> bytes:
         return text
     before, whole = num_errors(tree), text
     for _ in range(_MAX_DROPPED):
-        if _num_errors_with(text, context) <= before:
+        if context.num_errors_with(text) <= before:
             return text
         if b"\n" not in text.strip():
             break
@@ -270,7 +351,8 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "line-ends": _line_ends,
     "special-token": _special_tokens,
     "stray-space": _stray_space,
-    "echo": _echo,
+    "echo": without_echo,
+    "own-name": without_name,
     "complete": _complete,
     "half-line": _half_line,
     "repeats-rest": _rest_again,
@@ -278,12 +360,14 @@ _FILTERS: dict[str, Callable[[bytes, TrimContext], bytes]] = {
     "line-below": _line_below,
     "extra-closers": extra_closers,
     "rest-after-closers": _rest_after_closers,
+    "goes-on-below": without_below,
     "missing-closers": missing_closers,
     "trailing-space": _trailing_space,
+    "half-block": whole_blocks,
     "parses": _parses,
     "left-open": _left_open,
     "levels": _levels,
     "nothing-new": _nothing_new,
 }
 
-FILTER_NAMES = tuple(_FILTERS)
+FILTER_NAMES = (*_FILTERS, *_DAMAGED)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codekv.structure.balance import CLOSER_OF, Balance, balance
+from codekv.structure.errors import num_errors, with_text
 from codekv.structure.lines import line_end, line_start
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class TrimContext:
     def balance(self, text: bytes) -> Balance:
         """Brackets and quotes from the anchor to the end of a text at the cursor."""
         return balance(self.tree.grammar, self.head + text)
+
+    def num_errors_with(self, text: bytes) -> int:
+        """Faults that the file has once a text is accepted."""
+        plan = self.plan
+        return num_errors(with_text(self.tree, plan.cursor_byte, plan.end_byte, text))
 
     @property
     def keeps_rest(self) -> bool:

@@ -18,7 +18,17 @@ from grammars.registry import grammar_for, grammar_names
         ("python", r"'a\\'", "", ""),
         ("rust", "fn f<'a>(x: &'a str) { let c = '('; ", "{", ""),
         ("rust", 'let a = "x\n(', '"', ""),
-        ("javascript", "/* ( */ `a${b", "`", ""),
+        ("javascript", "/* ( */ `a${b", "`{", ""),
+        ("javascript", "f(`a${b[`c${d}`]}`, {", "({", ""),
+        ("javascript", "`a${{b: '}'}}` + (", "(", ""),
+        ("javascript", "`a\\${(`", "", ""),
+        ("javascript", "`a\n${(b\n)} (", "`", ""),
+        ("python", 'f"a {b", (', "(", ""),
+        ("python", "f\"a {b['c']} {{ ( {d", '"{', ""),
+        ("python", 'f"a {b["c"]}" + (', "(", ""),
+        ("python", 'f"a {b:#x} {(c)}", [', "[", ""),
+        ("python", 'f"a {b\n(', "(", ""),
+        ("python", 'x = "a {b" (', "(", ""),
         ("rust", 'let a = r#"x " ( "#; [', "[", ""),
         ("cpp", 'auto a = R"x( " ( )" )x"; [', "[", ""),
         ("cpp", 'auto a = R"x( " (', '"', ""),
@@ -42,9 +52,9 @@ def test_crossed_brackets_are_extra():
 
 def test_text_may_begin_inside_a_string():
     python = grammar_for("python")
-    assert balance(python, b'a(b""" + (', b'"""').extra == (b'"""',)
-    assert balance(python, b'a(b""" + (', b'"""').opened == (b"(",)
-    assert balance(python, b"no end (", b'"').extra == ()
+    assert balance(python, b'a(b""" + (', (b'"""',)).extra == (b'"""',)
+    assert balance(python, b'a(b""" + (', (b'"""',)).opened == (b"(",)
+    assert balance(python, b"no end (", (b'"',)).extra == ()
 
 
 @pytest.mark.parametrize("language", grammar_names())

@@ -88,7 +88,8 @@ F = "def f():\n"
         ("x = f(|\n    b)\n", "a,\n    b)\n", "x = f(a,\n    b)\n"),
         # Rest of the line, and the line below, are not repeated.
         ("x = |foo(y)\n", "bar + foo(y)\n", "x = bar + foo(y)\n"),
-        ("x = |foo(y)\n", "bar(foo(y)\n", "x = bar(foo(y)\n"),
+        # Nothing that leaves a bracket open in front of it.
+        ("x = |foo(y)\n", "bar(foo(y)\n", "x = foo(y)\n"),
         ("x = a\n|\nreturn z\n", "y = b\nreturn z\n", "x = a\ny = b\nreturn z\n"),
         ("x = a\n|\nreturn z\n", "return z\n", "x = a\n\nreturn z\n"),
         (F + "    |\n    return z\n", "return z\n", F + "    \n    return z\n"),
