@@ -98,6 +98,7 @@ class CompletionConfig(_Section):
     candidates: int = Field(default=3, ge=1, le=8)
     typed_through: bool = True
     speculate: bool = True
+    file_name: bool = True
     other_files: bool = False
     min_confidence: float = Field(default=0.0, ge=0.0, le=1.0)
     debounce_ms: int | Literal["auto"] = "auto"

@@ -31,7 +31,8 @@ def load_pipeline(
 
     Args:
         config: What to load.
-        workspace: The folder whose files may be told of in prompts.
+        workspace: The folder from which on prompts name files, and whose other files
+            they may tell of.
 
     Returns:
         The pipeline, and which model it is and why.
@@ -79,6 +80,7 @@ def load_pipeline(
         from codekv.completion.prompt.other_files import OtherFiles
         from codekv.completion.prompt.workspace import WorkspaceIndex
 
+        pipeline.work_in(workspace)
         index = WorkspaceIndex(workspace, config.privacy)
         pipeline.watch(OtherFiles(index, tokenizer))
     return pipeline, resolved

@@ -27,6 +27,7 @@ from codekv.completion.warming import WarmLimit, blocks_of, far_chains, near_cha
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from codekv.completion.deadline import Deadline
     from codekv.completion.document import CodeDocument, CodeDocuments
@@ -234,7 +235,7 @@ class Pipeline:
         document = yield from self.documents.update_in_steps(snapshot)
         yield
         window, token = self._place(document)
-        first = self._maker.first_tokens(snapshot.uri)
+        first = self._maker.first_tokens(snapshot)
         chain = near_chain(document, window, token, first, persist)
         computed = yield from self.engine.warm(chain)
         yield from self._flush()
@@ -246,7 +247,7 @@ class Pipeline:
         yield
         store = self.engine.store
         ahead = WarmLimit(self.config.kvcache.warm_tokens, store.knows)
-        first = self._maker.first_tokens(snapshot.uri)
+        first = self._maker.first_tokens(snapshot)
         _, token = self._place(document)
         computed = 0
         for chain in far_chains(document, token, first, persist, ahead):
@@ -299,6 +300,10 @@ class Pipeline:
             others.visited(document, request.cursor_byte)
             if is_pause:
                 others.refresh(document)
+
+    def work_in(self, workspace: Path) -> None:
+        """Say in prompts which file of a workspace they are of."""
+        self._maker.workspace = workspace
 
     def watch(self, others: OtherFiles) -> None:
         """Say in prompts what other files offer."""

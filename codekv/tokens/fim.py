@@ -1,7 +1,8 @@
-"""Fill-in-the-middle markers per model family, as data.
+"""Markers per model family, as data: of a hole in a text, and of a file's name.
 
 A family is recognised by its vocabulary alone: the first row whose three markers are
-all there. A model without such tokens completes from left to right.
+all there. A model without such tokens completes from left to right. A family that was
+trained with the names of files has markers for them, too (`FILE_MARKERS`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class NameMarkers:
+    """How a family's training texts say which file they are of.
+
+    Attributes:
+        repository: Id of the token before the project's name.
+        file: Id of the token before the file's path.
+        is_inside: The path stands behind the prefix marker, not before it.
+    """
+
+    repository: int
+    file: int
+    is_inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fim:
-    """Ids of the fill-in-the-middle markers, and what ends a middle."""
+    """Ids of the fill-in-the-middle markers, and what ends a middle.
+
+    Attributes:
+        names: The markers of file names; None if the family is not known to have any.
+    """
 
     prefix: int
     suffix: int
     middle: int
     stop: tuple[int, ...]
+    names: NameMarkers | None = None
 
 
 FAMILIES: dict[str, FimMarkers] = {
@@ -79,6 +100,18 @@ FAMILIES: dict[str, FimMarkers] = {
 }
 
 
+FILE_MARKERS: tuple[tuple[str, str, bool], ...] = (
+    # Qwen2.5-Coder technical report, 2024, section 3: the whole file, hole included,
+    # follows its name. CodeGemma has neither token.
+    ("<|repo_name|>", "<|file_sep|>", False),
+    # StarCoder 2 and The Stack v2, 2024, section 5: the hole is dug into a text that
+    # begins with its path. StarCoder and SantaCoder name files in other ways, which
+    # nobody has tried here: they get a comment.
+    ("<repo_name>", "<file_sep>", True),
+)
+"""The repository's marker, the file's, and whether the path is part of the prefix."""
+
+
 def find_fim(names: Mapping[str, int], override: FimMarkers | None) -> Fim | None:
     """The ids of the markers, or None where the vocabulary has none.
 
@@ -112,4 +145,12 @@ def _ids(names: Mapping[str, int], markers: FimMarkers) -> Fim:
     prefix, suffix, middle = (
         names[text] for text in (markers.prefix, markers.suffix, markers.middle)
     )
-    return Fim(prefix, suffix, middle, tuple(sorted(stop | {prefix, suffix, middle})))
+    stop |= {prefix, suffix, middle}
+    return Fim(prefix, suffix, middle, tuple(sorted(stop)), _name_markers(names))
+
+
+def _name_markers(names: Mapping[str, int]) -> NameMarkers | None:
+    for repository, file, is_inside in FILE_MARKERS:
+        if repository in names and file in names:
+            return NameMarkers(names[repository], names[file], is_inside)
+    return None

@@ -1,6 +1,6 @@
 """What the model sees: an anchored, healed fill-in-the-middle prompt.
 
-    [PRE] others, text up to the anchor [SUF] text after the cursor [MID] anchor…cursor
+    name [PRE] others, text up to the anchor [SUF] text after the cursor [MID] …cursor
 
 The anchor is the start of the function that holds the cursor, so typing appends to
 the end and nothing before it changes (the order of EFIM, Guo et al. 2025, with token
@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codekv.completion.prompt.file_header import NO_HEADER, FileHeader
 from codekv.completion.prompt.healing import MAX_HEALED_TOKENS, healed
 from codekv.completion.prompt.sparse import newest_room, sampled_blocks
 from codekv.completion.prompt.window import (
@@ -25,7 +26,6 @@ from codekv.completion.prompt.window import (
     window_start,
     with_unused_room,
 )
-from codekv.completion.shaping.shape import rest_end
 from codekv.engine.reuse.prompt_blocks import PromptBlock
 
 if TYPE_CHECKING:
@@ -73,22 +73,36 @@ def build(
     limits: Limits,
     heal: bool = True,
     lead: Sequence[int] = (),
+    header: FileHeader = NO_HEADER,
 ) -> Prompt:
-    """Lay out the prompt for a place; `lead` is what other files have to say."""
-    limits = replace(limits, max_length=limits.max_length - len(lead))
+    """Lay out the prompt for a place.
+
+    Args:
+        place: The document and the cursor.
+        tokenizer: The model's.
+        limits: Sizes; what stands before the document counts against the window.
+        heal: Whether the half-typed word is taken back and asked for again.
+        lead: What other files have to say.
+        header: Names the document's file.
+    """
+    before = len(lead) + len(header)
+    limits = replace(limits, max_length=limits.max_length - before)
     if tokenizer.fim is not None:
         limits = with_unused_room(place, limits)
-    fim, first = tokenizer.fim, first_tokens(tokenizer, lead)
+    fim, first = tokenizer.fim, first_tokens(tokenizer, lead, header)
     if fim is None:
         return _left_to_right(place, tokenizer, limits, heal, first)
     return _fill_in_middle(place, tokenizer, limits, heal, first)
 
 
-def first_tokens(tokenizer: Tokenizer, lead: Sequence[int]) -> tuple[int, ...]:
+def first_tokens(
+    tokenizer: Tokenizer, lead: Sequence[int], header: FileHeader = NO_HEADER
+) -> tuple[int, ...]:
     """What stands before the document in every full prompt."""
     if tokenizer.fim is not None:
-        return (tokenizer.fim.prefix, *lead)
-    return (*lead,) if tokenizer.bos_id is None else (tokenizer.bos_id, *lead)
+        return (*header.before, tokenizer.fim.prefix, *lead, *header.inside)
+    begin = () if tokenizer.bos_id is None else (tokenizer.bos_id,)
+    return (*begin, *lead, *header.inside)
 
 
 def _fill_in_middle(
@@ -200,7 +214,7 @@ def _add_prefix(
 def _add_suffix(writer: _Writer, place: Place, tokenizer: Tokenizer, room: int) -> None:
     """Add at most `room` tokens of the text after the cursor, ending at a line."""
     encoding = place.encoding
-    start_byte = rest_end(place.data, place.cursor_byte)
+    start_byte = max(place.cursor_byte, place.end_byte)
     token = bisect_left(encoding.ends, start_byte) + 1
     if start_byte == 0:
         token = 0

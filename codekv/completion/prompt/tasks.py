@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from codekv.completion.prompt.file_header import (
+    MAX_SHARE,
+    NO_HEADER,
+    FileHeader,
+    file_header,
+)
 from codekv.completion.prompt.layout import Prompt, build, first_tokens, pieces
 from codekv.completion.prompt.stale_uses import uses
 from codekv.completion.prompt.window import Limits, Place, most_suffix
@@ -16,12 +22,15 @@ from codekv.engine.engine import Task
 from codekv.structure.anchor import find_anchor
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from codekv.completion.api import Request
     from codekv.completion.document import CodeDocument
     from codekv.completion.prompt.other_files import OtherFiles
     from codekv.completion.shaping.trim import TrimContext, Trimmed
     from codekv.config import Config
     from codekv.engine.decoding.branches import Start
+    from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
 
 
@@ -63,6 +72,7 @@ class TaskMaker:
         self._tokenizer = tokenizer
         self._stop_ids = stop_ids
         self.others: OtherFiles | None = None
+        self.workspace: Path | None = None
 
     def plan(self, request: Request, document: CodeDocument) -> ShapePlan:
         """Decide whether and how much to offer."""
@@ -97,10 +107,12 @@ class TaskMaker:
             find_anchor(document.tree, request.cursor_byte),
             request.cursor_byte,
             document.cuts,
+            shape.end_byte,
         )
         # A prompt that has to be cut short says nothing of other files.
         lead = self._lead(document.snapshot.uri) if limits == self.limits() else ()
-        prompt = build(place, self._tokenizer, limits, completion.healing, lead)
+        header = self._header(document.snapshot)
+        prompt = build(place, self._tokenizer, limits, completion.healing, lead, header)
         options = DecodeOptions(
             forced_prefix=prompt.need,
             max_tokens=request.max_tokens or completion.max_tokens,
@@ -134,9 +146,17 @@ class TaskMaker:
         """Other beginnings than that of a text, if it breaks something."""
         return again(context, need, self._tokenizer, first)
 
-    def first_tokens(self, uri: str) -> tuple[int, ...]:
+    def first_tokens(self, snapshot: Snapshot) -> tuple[int, ...]:
         """What stands before a document in its full prompts."""
-        return first_tokens(self._tokenizer, self._lead(uri))
+        header = self._header(snapshot)
+        return first_tokens(self._tokenizer, self._lead(snapshot.uri), header)
+
+    def _header(self, snapshot: Snapshot) -> FileHeader:
+        if not self.config.completion.file_name:
+            return NO_HEADER
+        found = file_header(self._tokenizer, snapshot, self.workspace)
+        room = self.config.kvcache.max_length // MAX_SHARE
+        return found if len(found) <= room else NO_HEADER
 
     def _lead(self, uri: str) -> tuple[int, ...]:
         if self.others is None or not self.config.completion.other_files:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from codekv.structure.balance import CLOSER_OF, balance, closer, marks
+from codekv.structure.balance import CLOSER_OF, balance, closer, marks, string_around
 
 if TYPE_CHECKING:
     from grammars.registry import Grammar
@@ -35,8 +35,8 @@ def sensible_cut(grammar: Grammar | None, head: bytes, text: bytes) -> bytes:
         sense yet.
     """
     opened = balance(grammar, head).opened
-    inside = opened[-1] if opened and opened[-1] not in CLOSER_OF else b""
-    if inside and inside not in text:
+    inside = string_around(opened)
+    if opened and opened[-1] not in CLOSER_OF and opened[-1] not in text:
         return b""
     best = 0
     for start, stop in _closed_ranges(grammar, text, inside):
@@ -53,17 +53,21 @@ def _is_whole(text: bytes, end: int) -> bool:
 
 
 def _closed_ranges(
-    grammar: Grammar | None, text: bytes, inside: bytes
+    grammar: Grammar | None, text: bytes, inside: tuple[bytes, ...]
 ) -> list[tuple[int, int]]:
     """Stretches of a text in which none of its brackets and strings is open.
 
     All but the first begin behind a closing bracket or quote.
     """
     ranges: list[tuple[int, int]] = []
-    opened, start = [inside] if inside else [], 0
+    # Code in a string is followed by that string's text.
+    is_code = len(inside) > 1 and inside[-1] in CLOSER_OF
+    opened, start = [] if is_code else [*inside[-1:]], 0
     for mark in marks(grammar, text, inside):
         if not opened:
             ranges.append((start, mark.byte))
+        if is_code and not opened and not mark.is_open:
+            return ranges
         if mark.is_open:
             opened.append(mark.text)
         elif (opened and closer(opened.pop()) != mark.text) or (
