@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Tokenizer
 
 MAX_STARTS = 6
+"""Indentations that race: a batch of six costs about what one text does."""
+
 MAX_HEADERS, NUM_EACH = 3, 3
 """Indentations, and beginnings for each, that are tried where only a header will do."""
 
@@ -43,7 +45,12 @@ _REMARK, _BARE = 4.0, 4.0
 of leaving a body that has nothing but its documentation."""
 
 _ALLOWANCE = 4.0
+"""How much further a start may fall behind if the others leave lines stranded: as much
+as `_BARE`, since what is left out by the race cannot be weighed."""
+
 _MAX_LOOK = 200
+"""Lines without code, such as a licence, that are looked through for the next one."""
+
 _DOCUMENTS = (b'"""', b"'''", b'r"""', b"r'''")
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from grammars.registry import Grammar
 
-_SPACES_PER_TAB = 4
-_NEARBY = 2000
-_MAX_LOOK_BACK = 5000
+_SPACES_PER_TAB = 4  # what models write for a tab: the commonest step in their texts
+_NEARBY = 2000  # bytes behind the cursor whose steps of indentation count as its own
+_MAX_LOOK_BACK = 5000  # lines: the longest function or class that is looked out of
 # What a line begins with that is not a statement of its own.
 _CONTINUES = tuple(bytes([byte]) for byte in b")]}:.,+-*/%&|?=<>")
 

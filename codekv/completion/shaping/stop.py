@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
 
 _TRIVIAL = b")]}>\"'`,;: \t\n"
-_PERIODS = range(1, 41)
-_MIN_REPEATS = 4
-_MIN_REPEATED = 24
-_MAX_RULER = 100
-_MAX_BLANK_LINES = 3
+_PERIODS = range(1, 41)  # bytes that a model in a loop repeats, mostly one clause
+_MIN_REPEATS = 4  # tables of numbers say the same thing three times
+_MIN_REPEATED = 24  # bytes; shorter repetitions occur in matrices and flags
+_MAX_RULER = 100  # bytes of one character: longer than any ruler of dashes
+_MAX_BLANK_LINES = 3  # styles allow two between definitions; more is no answer
 _CLOSING_LINE = re.compile(rb"[ \t]*[)\]}]+[;,]?")
 
 

@@ -44,6 +44,8 @@ _SPECIAL = re.compile(
 # A text that ends so goes on with what follows.
 _GOES_ON = tuple(bytes([byte]) for byte in b" \t=([{,+-*/%.&|<>!~^")
 _MAX_DROPPED = 12
+"""Lines that may be cut off a block to make it parse: as many as it may have."""
+
 _MAX_CLOSERS = 4
 """Closers in a row that a text may have too many of; more are no slip."""
 
@@ -55,6 +57,7 @@ _LOST = 1 << 30
 
 _DAMAGED = ("damages",)
 _FAR_BELOW = 4000
+"""Bytes below in which the line that leaves the cursor's block stands, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
