@@ -97,7 +97,8 @@ def _holes_of(node: Node, data: bytes) -> Iterator[_Hole]:
 
 
 def _operands(node: Node, data: bytes) -> Iterator[_Hole]:
-    for side in (node.child_by_field_name("left"), node.named_children[-1]):
+    sides = [node.child_by_field_name("left"), *node.named_children[-1:]]
+    for side in sides:
         if side is not None and _fits(side):
             own = line_start(data, side.start_byte)
             is_line = not data[own : side.start_byte].strip()
@@ -153,7 +154,8 @@ def writings(cursor: Cursor) -> Iterator[tuple[str, bytes]]:
     yield "half-rest", truth + rest[: (len(rest) + 1) // 2]
     yield "rest-and-below", truth + behind + b"\n"
     yield "below", truth + b"\n" + b"\n".join(below) + b"\n"
-    yield "on-one-line", truth + b" " + b" ".join(behind.split()) + b"\n"
+    one_line = b" ".join([rest.rstrip(), *(line.strip() for line in below)])
+    yield "on-one-line", truth + one_line + b"\n"
     for closers in _CLOSERS:
         yield "closers", truth + closers + b"\n"
     yield "echo", typed.lstrip() + truth + b"\n"

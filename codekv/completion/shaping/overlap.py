@@ -110,6 +110,9 @@ def _rest_inside(text: bytes, whole: bytes, context: TrimContext) -> int | None:
     grammar = context.tree.grammar
     # A lone operator may stand in a text that goes on to the same one.
     is_long = len(whole) > 1 and not (grammar and grammar.lines.is_join(whole))
+    if whole == b"{" and context.rest[:1].isspace():
+        # A header's brace, not that of a literal, which stands close to its name.
+        is_long, whole = True, b" {"
     at = text.find(whole) if is_long else -1
     while at >= 0:
         if context.balance(text[:at]).opened == context.plan.base:
