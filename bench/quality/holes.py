@@ -154,7 +154,7 @@ def writings(cursor: Cursor) -> Iterator[tuple[str, bytes]]:
     yield "half-rest", truth + rest[: (len(rest) + 1) // 2]
     yield "rest-and-below", truth + behind + b"\n"
     yield "below", truth + b"\n" + b"\n".join(below) + b"\n"
-    one_line = b" ".join([rest.rstrip(), *(line.strip() for line in below)])
+    one_line = rest.rstrip() + b" " + b" ".join(b" ".join(below).split())
     yield "on-one-line", truth + one_line + b"\n"
     for closers in _CLOSERS:
         yield "closers", truth + closers + b"\n"
