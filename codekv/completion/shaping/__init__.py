@@ -7,6 +7,7 @@
 | `trim`, `trim_context` | `finish`: raw bytes to `Trimmed`, filter by filter |
 | `overlap` | nothing is said twice: the one rule for the text around the cursor |
 | `closers` | brackets and quotes: none too many, none too few |
+| `cut` | where an unfinished text may be cut to be shown early |
 | `halves` | blocks of braces: whole ones or none |
 | `indent`, `levels` | the file's steps, and where a line may stand |
 | `choice`, `reranking`, `offer` | several texts for one cursor, and the best of them |
