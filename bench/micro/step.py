@@ -1,8 +1,9 @@
 """What one step of the model costs, and how far it is from the memory's speed.
 
-`python -m bench.micro.step [out.json [MODEL]]` loads a pulled model and prints a table
-and, as its last line, JSON. Unfair on purpose: the text is one synthetic module and
-nothing else runs between the calls, so a keystroke in an editor finds colder caches.
+`python -m bench.micro.step [out.json [MODEL [RUNTIME]]]` loads a pulled model and
+prints a table and, as its last line, JSON; RUNTIME is a value of `model.runtime`.
+Unfair on purpose: the text is one synthetic module and nothing else runs between the
+calls, so a keystroke in an editor finds colder caches.
 Best times are given beside medians; on a busy machine only the best say something about
 the code.
 """
@@ -25,6 +26,7 @@ from codekv.model.runtime import kernels
 from codekv.model.runtime.half import half_weights
 from codekv.model.runtime.int8 import INT8_FILE
 from codekv.model.runtime.loader import load_runtime
+from codekv.model.runtime.native.decoder import NativeDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +52,8 @@ MAX_SECONDS = 6.0
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure everything and print."""
-    config = ModelConfig(name=arguments[1]) if len(arguments) > 1 else ModelConfig()
+    given = dict(zip(("name", "runtime"), arguments[1:3], strict=False))
+    config = ModelConfig.model_validate(given)
     folder = resolve_model(config, pull=False).folder
     begin = time.perf_counter()
     runtime = load_runtime(folder, config)
@@ -119,7 +122,9 @@ def _distance(
     folder: Path, runtime: Runtime, report: dict[str, Any]
 ) -> dict[str, float]:
     """Bytes a single-token step must read, and the time the memory needs for them."""
-    if runtime.spec.compute == "int8":
+    if isinstance(runtime, NativeDecoder):
+        weights = runtime.num_weight_bytes
+    elif runtime.spec.compute == "int8":
         weights = (folder / INT8_FILE).stat().st_size
     else:
         weights = half_weights(folder).stat().st_size

@@ -62,6 +62,11 @@ class NativeDecoder:
         self._tables_P2D = np.zeros((0, 2, arch.head_dim), np.float32)
         self._listed = np.zeros(1, np.int64)
 
+    @property
+    def num_weight_bytes(self) -> int:
+        """Bytes of packed weights that a step reads."""
+        return self._program.num_bytes
+
     def new_kv(self, capacity: int) -> KVTensors:
         """Allocate working tensors for one sequence."""
         shapes = list(self.spec.kv_shapes)
