@@ -20,8 +20,9 @@ from grammars.tables import language_tables, query_path, style_signs, style_tabl
 
 BlockStyle = Literal["braces", "indentation", "keywords", "lines"]
 
-# A text shows its style early; the guess is made at every keystroke.
-_SAMPLE = 1 << 14
+# A text shows its style in its first hundred lines; the guess is made at every
+# keystroke and takes half a millisecond for so many bytes.
+_SAMPLE = 1 << 12
 # Prose has a line here and there that ends with a colon or a semicolon; code of any
 # style has many. Chosen by hand, from README files and programs.
 _MIN_SIGNS = 3
