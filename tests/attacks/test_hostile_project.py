@@ -187,11 +187,17 @@ def test_the_benchmark_command_runs_nothing_of_the_folder(project, home, tmp_pat
     (project / "code.py").write_text(
         "import os\n\n\n"
         + "\n\n".join(
-            f"def call_{i}(a):\n    b = a + {i}\n    return b\n" for i in range(60)
+            f"def call_{i}(a):\n    b = a + {i}\n    return b\n" for i in range(160)
         )
     )
     done = subprocess.run(
-        [*module_command("codekv", "bench"), str(project), "--lsp", "--quick"]
+        [
+            *module_command("codekv", "bench"),
+            str(project),
+            "--lsp",
+            "--quick",
+            "--no-baselines",
+        ]
         + ["--trace", "type-line", "--files", "1"],
         cwd=project,
         env=safe_environment(**private_folders(home), OMP_NUM_THREADS="1"),
