@@ -109,7 +109,12 @@ async def test_the_rest_of_a_cut_answer_is_there_when_asked_again(monkeypatch) -
     monkeypatch.setattr(partial_answer, "sensible_cut", lambda _g, _h, text: text[:1])
     values = {
         "kvcache": {"max_length": 1200, "disk": False},
-        "completion": {"max_tokens": 8, "deadline": "soft", "speculate": False},
+        "completion": {
+            "max_tokens": 8,
+            "deadline": "soft",
+            "speculate": False,
+            "file_name": False,
+        },
     }
     service = Service(apply(Config(), values, "test")[0])
     await service.ready()
