@@ -127,6 +127,8 @@ def test_demo_shows_ghost_text_and_costs(tmp_path, capsys):
     assert "pass" in shown
     assert "ms" in shown
     assert "median" in shown
+    assert "context" in shown
+    assert "keystrokes saved" in shown
 
 
 def test_demo_fails_without_ghost_text(tmp_path, capsys):
@@ -156,3 +158,12 @@ async def test_reading_waits_for_idle_work_and_no_longer_than_asked():
     await target.settle(0.1)
     assert service.looks < 0
     await target.close()
+
+
+def test_demo_counts_what_taking_right_offers_would_have_spared():
+    def key(saved):
+        return demo.Keystroke("", "", 1.0, 1, 1, "model", saved=saved)
+
+    # The second offer is part of the first, whose characters are there already.
+    assert demo._most_saved([key(0), key(2), key(1), key(0), key(0), key(3)]) == 5
+    assert demo._most_saved([key(0)]) == 0
