@@ -108,6 +108,7 @@ class _Filled:
         ahead: What was computed behind it as a guess.
         started: Clock time in seconds at which prefill began.
         ended: The same at its end.
+        cpu_ms: Processor time of this thread in between.
     """
 
     logits: Tensor
@@ -115,6 +116,7 @@ class _Filled:
     ahead: ComputedGuess
     started: float
     ended: float
+    cpu_ms: float
 
 
 class Engine:
@@ -299,7 +301,7 @@ class Engine:
     def _outcome(self, candidate: Candidate, filled: _Filled) -> Outcome:
         """Sum up an answer that ends now, and learn from its times."""
         prefill_ms = (filled.ended - filled.started) * 1e3
-        self.speed.note_prefill(filled.reuse.computed, prefill_ms)
+        self.speed.note_prefill(filled.reuse.computed, prefill_ms, filled.cpu_ms)
         self.chains.ms_per_token = self.speed.ms_for(IDLE_CHUNK) / IDLE_CHUNK
         decode_ms = (time.perf_counter() - filled.ended) * 1e3
         return Outcome(candidate, filled.reuse, prefill_ms, decode_ms)
@@ -338,14 +340,15 @@ class Engine:
         guess: Sequence[int] = (),
     ) -> Cooperative[_Filled]:
         task.progress(())
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.thread_time()
         # Every kind of answer begins here, and no idle work does.
         self.chains.asked_at = started
         logits, reuse, ahead = yield from self.prefill.run(
             seq, plan, task.repair_level, guess
         )
         task.filled(reuse)
-        return _Filled(logits, reuse, ahead, started, time.perf_counter())
+        cpu_ms = (time.thread_time() - began) * 1e3
+        return _Filled(logits, reuse, ahead, started, time.perf_counter(), cpu_ms)
 
     def _follow(self, task: Task) -> None:
         """Bring the n-gram index to the prompt."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from codekv.cooperative import finish
 from codekv.engine.reuse.extend import CHUNK
-from codekv.engine.speed import Speed, measured
+from codekv.engine.speed import MOST_LAG, Speed, measured
 from codekv.testing.model import TinyRuntime
 
 
@@ -42,6 +42,21 @@ def test_no_measurement_makes_prices_vanish(noted) -> None:
 
     assert speed.step_ms > 0
     assert speed.ms_per_token > 0
+
+
+def test_another_programs_burst_shrinks_the_context_within_a_limit() -> None:
+    speed, truth = Speed(), Speed(60, 1)
+    for size in [1, 40] * 60:
+        speed.note_prefill(size, truth.ms_for(size), truth.ms_for(size))
+    quiet = speed.tokens_in(400)
+    for size in [1, 40] * 60:
+        speed.note_prefill(size, 4 * truth.ms_for(size), truth.ms_for(size))
+    busy = speed.tokens_in(400)
+
+    assert abs(speed.ms_for(100) - truth.ms_for(100)) < 5
+    assert speed.lag > 3.9
+    assert busy < quiet
+    assert busy == Speed(speed.step_ms, speed.ms_per_token).tokens_in(400 / MOST_LAG)
 
 
 def test_a_model_is_timed_and_left_as_it_was():
