@@ -7,6 +7,7 @@
 | `index`, `store` | the prefix index and the block store |
 | `protocol` | the language server without a model |
 | `house`, `rooms` | this program itself: names, reasons, its rooms |
+| `walk` | modules and calls that answer one typed character |
 
 `output` says where a result goes. Never here: sessions of typing (`bench.traces`).
 """
