@@ -55,7 +55,7 @@ def blocks(
     for number, segment in enumerate(found):
         end = len(token_ends)
         if number < len(found) - 1:
-            end = max(start, bisect_right(token_ends, segment.end_byte))
+            end = max(start, bisect_right(token_ends, segment.end_byte, start))
         if end - start > chunk_size:
             cutter = _Cutter(token_ends, segment.start_byte, splits_of(segment))
             pieces += cutter.cut((start, end), chunk_size)

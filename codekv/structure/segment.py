@@ -15,7 +15,7 @@ import bisect
 import re
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tree_sitter import QueryCursor
 
@@ -47,8 +47,7 @@ _CUTS_PER_STEP = 64
 """So many functions are looked at in a few milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Bytes `[start_byte, end_byte)` of a buffer; both are line starts or the end.
 
     Attributes:

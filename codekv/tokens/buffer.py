@@ -87,7 +87,8 @@ class TokenBuffer:
         head = bisect_right(self._ends, start)
         tail = bisect_right(self._ends, end - shift)
         if shift:
-            self._ends[tail:] = [at + shift for at in self._ends[tail:]]
+            behind = np.array(self._ends[tail:], dtype=np.int64)
+            self._ends[tail:] = (behind + shift).tolist()
         self._ends[head:tail] = fresh.ends
         self._ids[head:tail] = fresh.ids
         self._data = data
