@@ -61,7 +61,7 @@ FILE_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TypingPlace:
     """A text and where in it somebody types.
 
     Attributes:
@@ -76,7 +76,7 @@ class Shape:
     cursor: int
 
 
-def shapes() -> Iterator[Shape]:
+def shapes() -> Iterator[TypingPlace]:
     """Every text that is measured, small ones first within a group."""
     for language, function in FUNCTIONS.items():
         for kilobytes in (1, 8, 64, 512, 1024):
@@ -84,10 +84,10 @@ def shapes() -> Iterator[Shape]:
             yield _within("size", language, kilobytes, text)
     for depth in (1, 10, 100, 1_000, 10_000):
         text = "x = " + "[\n" * depth + "1\n" + "]\n" * depth
-        yield Shape("depth", "python", depth, text, text.index("1\n") + 1)
+        yield TypingPlace("depth", "python", depth, text, text.index("1\n") + 1)
     for length in (100, 1_000, 10_000, 100_000):
         text = "values = [" + "12345, " * (length // 7) + "]\n"
-        yield Shape("line", "python", length, text, len(text) - 2)
+        yield TypingPlace("line", "python", length, text, len(text) - 2)
     for count in (0, 10, 100, 1_000):
         lines = _repeated(FUNCTIONS["go"], 64 << 10).split("\n\n")
         stride = max(1, len(lines) // (count or len(lines) + 1))
@@ -99,21 +99,23 @@ def shapes() -> Iterator[Shape]:
     yield from _cases()
 
 
-def _cases() -> Iterator[Shape]:
+def _cases() -> Iterator[TypingPlace]:
     """Files that once stopped the server."""
     for count in (600, 3_000):
         head = "const s =\n" + "".join(f"  'line {i}' +\n" for i in range(count))
         text = head + "  'the end' + ;\nlet y = 1;\n"
-        yield Shape("concatenation", "typescript", count, text, text.index(";\nlet"))
+        yield TypingPlace(
+            "concatenation", "typescript", count, text, text.index(";\nlet")
+        )
     for count in (1_000, 4_000, 12_000):
         rows = (f"    {{0x{i:08x}}}, {{0x{i * 31:08x}}}," for i in range(count))
         text = "\n".join(rows) + "\n    {0x\n"
-        yield Shape("table", "c", count, text, len(text) - 1)
+        yield TypingPlace("table", "c", count, text, len(text) - 1)
     for count in (300, 3_000):
         head = "function f(a) {\n if (a == 0) return 0;\n"
         body = "".join(f" else if (a == {i}) return {i};\n" for i in range(count))
         text = head + body + " return g(\n}\n"
-        yield Shape("else-if", "typescript", count, text, len(text) - 3)
+        yield TypingPlace("else-if", "typescript", count, text, len(text) - 3)
 
 
 def _repeated(function: str, size: int) -> str:
@@ -125,12 +127,12 @@ def _repeated(function: str, size: int) -> str:
     return "".join(parts)
 
 
-def _within(group: str, language: str, amount: int, text: str) -> Shape:
+def _within(group: str, language: str, amount: int, text: str) -> TypingPlace:
     """Type at the end of a line in the middle of a text."""
-    return Shape(group, language, amount, text, text.index("\n", len(text) // 2))
+    return TypingPlace(group, language, amount, text, text.index("\n", len(text) // 2))
 
 
-def measure(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
+def measure(shape: TypingPlace, tokenizer: Tokenizer) -> dict[str, Any]:
     """Type into one text; milliseconds of processor time per keystroke."""
     documents = CodeDocuments(tokenizer, Parser(), 256)
     uri = "file:///" + FILE_NAMES[shape.language]
@@ -156,7 +158,7 @@ def measure(shape: Shape, tokenizer: Tokenizer) -> dict[str, Any]:
 def _prompt(
     documents: CodeDocuments,
     uri: str,
-    shape: Shape,
+    shape: TypingPlace,
     step: tuple[int, bytes],
     tokenizer: Tokenizer,
 ) -> None:
