@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from codekv.cooperative import Cooperative, finish
 from codekv.text.edit import Edit, Revision, edit_of
 from codekv.tokens.cuts import LOOK, Cuts
