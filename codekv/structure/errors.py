@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from codekv.cooperative import finish
 from codekv.structure.parser import Parser, SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PARSER = Parser()
+
+MAX_CHECK_MS = 60.0
+"""Processor time for one look at a file with an answer in it: a fifth of the latency
+budget. Ordinary files take a millisecond or two."""
+
 _ENOUGH = 1000
 
 
@@ -30,7 +36,13 @@ def num_errors(tree: SyntaxTree) -> int:
 def with_text(
     tree: SyntaxTree, start_byte: int, end_byte: int, text: bytes
 ) -> SyntaxTree:
-    """The tree the document would have with `text` in place of the range."""
+    """The tree the document would have with `text` in place of the range.
+
+    Where the document's own tree was late, or this one would be, it is left out.
+    """
     snapshot = tree.snapshot
     data = snapshot.data[:start_byte] + text + snapshot.data[end_byte:]
-    return _PARSER.parse(replace(snapshot, data=data), tree)
+    changed = replace(snapshot, data=data)
+    if tree.is_late:
+        return _PARSER.without_tree(changed)
+    return finish(_PARSER.parse_in_steps(changed, tree, MAX_CHECK_MS))

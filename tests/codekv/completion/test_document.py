@@ -7,6 +7,7 @@ import codekv.structure.parser as parser_module
 import codekv.text.edit as edit_module
 from codekv.completion.document import CodeDocuments
 from codekv.cooperative import finish
+from codekv.structure.errors import with_text
 from codekv.structure.parser import Parser
 from codekv.testing.model import ByteTokenizer
 from codekv.text.edit import find_edit
@@ -98,3 +99,8 @@ def test_two_versions_are_compared_once(monkeypatch):
         held.update(snapshot(CODE + text, version))
         assert len(seen) == 1
         assert seen[0][1].endswith(text.encode())
+
+
+def test_an_answer_is_not_weighed_against_a_tree_that_was_late():
+    late = Parser().without_tree(snapshot("x = [\n" * 50))
+    assert with_text(late, 0, 0, b"y = (").is_late

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -305,3 +308,9 @@ def test_the_first_sentence_of_a_long_docstring_is_one_by_itself():
     raw = '"""A b.\n\n    C d e'
     assert offered("a = 1\n|\n", raw, is_cut=True).text == '"""A b."""'
     assert offered("a = 1\n|\n", '"""A b c\n d', is_cut=True).text == ""
+
+
+def test_the_page_of_rules_lists_every_filter_in_order():
+    page = (Path(__file__).parents[4] / "docs/design/text-rules.md").read_text("utf-8")
+    listed = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert tuple(listed) == FILTER_NAMES
