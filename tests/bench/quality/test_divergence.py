@@ -34,7 +34,7 @@ def make(monkeypatch, tmp_path):
     monkeypatch.setenv("CODEKV_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("codekv.completion.load.load_pipeline", load_tiny)
     values = {
-        "kvcache": {"max_length": 600, "reuse": "moved", "repair_tokens": 0},
+        "kvcache": {"max_length": 900, "reuse": "moved", "repair_tokens": 0},
         "completion": {
             "max_tokens": 4,
             "suffix_tokens": 60,

@@ -26,7 +26,7 @@ TEXT = "import os\n\n\n" + "".join(
 def configured(values: dict[str, Any]) -> Config:
     """The options of a test, on top of some that suit the tiny model."""
     base = {
-        "kvcache": {"max_length": 400, "disk": False},
+        "kvcache": {"max_length": 700, "disk": False},
         "completion": {"max_tokens": 8, "latency_budget_ms": 60000},
     }
     for section, options in values.items():

@@ -121,7 +121,7 @@ def test_a_folder_that_is_no_model_is_one_line(home, tmp_path):
 def test_a_file_that_cannot_be_read_is_one_line(home, tmp_path):
     (tmp_path / "x.gguf").write_bytes(b"\x00" * 100)
     config = ModelConfig(name=str(tmp_path / "x.gguf"))
-    with pytest.raises(ModelFormatError, match="not a complete GGUF"):
+    with pytest.raises(ModelFormatError, match="is not a GGUF file"):
         resolve.resolve_model(config, pull=False)
 
 

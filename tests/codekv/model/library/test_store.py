@@ -154,11 +154,21 @@ def test_leftovers_of_a_killed_conversion_are_removed(home):
     assert not leftover.exists()
 
 
-@pytest.mark.parametrize("size", [0, 3, 100, 5000, -1])
-def test_a_damaged_gguf_file_is_one_line(home, tiny_gguf, tmp_path, size):
+@pytest.mark.parametrize(
+    ("size", "fault"),
+    [
+        (0, "is not a GGUF file"),
+        (3, "is not a GGUF file"),
+        (8, "is cut short"),
+        (100, "not a complete GGUF"),
+        (5000, "not a complete GGUF"),
+        (-1, "not a complete GGUF"),
+    ],
+)
+def test_a_damaged_gguf_file_is_one_line(home, tiny_gguf, tmp_path, size, fault):
     path = tmp_path / "cut.gguf"
     path.write_bytes(tiny_gguf.read_bytes()[:size])
-    with pytest.raises(ModelFormatError, match="not a complete GGUF") as caught:
+    with pytest.raises(ModelFormatError, match=fault) as caught:
         store.import_gguf(path, "cut", "a test", None)
     assert "\n" not in str(caught.value)
 
