@@ -134,7 +134,7 @@ def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
     chosen: dict[int, _Cut] = {0: _Cut(0, "glue")}
     for cut in cuts:
         there = chosen.get(cut.byte)
-        if there is None or there.kind == "glue":
+        if there is None or there.kind == "glue" or _says_more(cut, there):
             chosen[cut.byte] = cut
     starts: list[int] = []
     for byte in sorted(byte for byte in chosen if byte < len(data)):
@@ -146,6 +146,12 @@ def _tile(data: bytes, cuts: Iterable[_Cut]) -> tuple[Segment, ...]:
         Segment(chosen[start].kind, start, end, chosen[start].name)
         for start, end in zip(starts, ends, strict=False)
     )
+
+
+def _says_more(cut: _Cut, there: _Cut) -> bool:
+    """Whether a cut has the whole of a dotted name of which a line tells the end."""
+    is_longer = len(cut.name) > len(there.name) > 0
+    return cut.kind == there.kind and is_longer and cut.name.endswith(there.name)
 
 
 def _moved(

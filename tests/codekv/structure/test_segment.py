@@ -195,3 +195,14 @@ def test_splits_avoid_the_inside_of_strings_and_calls():
         for _, start in sorted(zip(found.ranks, found.starts, strict=True))
     ]
     assert set(order[:3]) == {b'x = """', b"g(", b"y = 1"}
+
+
+def test_a_dotted_name_survives_an_edit_beside_it():
+    source = sample("toml")
+    tree = parse("toml", source)
+    found = segments(tree)
+    at = source.index(b"[tool.words.env]") - 2
+    source = source[:at] + b"(" + source[at:]
+    now = parse("toml", source, tree)
+    names = {segment.name for segment in segments(now, (tree, found))}
+    assert {segment.name for segment in found} <= names
