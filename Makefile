@@ -44,9 +44,9 @@ types: $(STAMP)
 contracts: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: model ## Measure this machine; writes out/bench.json and out/bench.reports.html
+bench: model ## Measure this machine; writes out/bench.json and out/bench.html
 	mkdir -p out
-	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.reports.html
+	$(BIN)/codekv bench bench/samples --json out/bench.json --html out/bench.html
 
 coverage: $(STAMP) ## Which lines the tests reach, without models and editors; out/coverage/
 	$(BIN)/python -m pytest -m "not model and not editor and not gpu" --cov --cov-report=term \
