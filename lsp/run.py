@@ -75,12 +75,7 @@ def run_tcp(load: Callable[[], ServiceFactory], address: str, token: str | None)
         UsageError: The address is no address, or reachable from other machines
             while there is no token.
     """
-    host_name, port = parse_address(address)
-    if token is None and not is_loopback(host_name):
-        raise UsageError(
-            f"{host_name} can be reached from other machines; set server.tcp_token"
-            " or listen on 127.0.0.1"
-        )
+    host_name, port = safe_address(address, token)
     leave_workspace()
     configure_logging(Config())
     try:
@@ -99,6 +94,21 @@ def leave_workspace() -> None:
     """
     with suppress(OSError, RuntimeError):
         os.chdir(Path.home())
+
+
+def safe_address(address: str, token: str | None) -> tuple[str, int]:
+    """Split an address that only this machine can reach, or any if there is a token.
+
+    Raises:
+        UsageError: It is no address, or others could ask without a token.
+    """
+    name, port = parse_address(address)
+    if token is None and not is_loopback(name):
+        raise UsageError(
+            f"{name} can be reached from other machines; set server.tcp_token"
+            " or listen on 127.0.0.1"
+        )
+    return name, port
 
 
 def parse_address(address: str) -> tuple[str, int]:

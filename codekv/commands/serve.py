@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from codekv import config_files
-from codekv.errors import UsageError
-from lsp.run import is_loopback, parse_address, run_stdio, run_tcp
+from lsp.run import leave_workspace, run_stdio, run_tcp, safe_address
 
 if TYPE_CHECKING:
     from codekv.config import Config
@@ -47,12 +46,8 @@ def serve(address: str | None, http_address: str | None, stdio: bool) -> int:
 def _serve_http(files: Config, address: str) -> int:
     from codekv.endpoint.run import run_http
 
-    host, port = parse_address(address)
-    if files.server.tcp_token is None and not is_loopback(host):
-        raise UsageError(
-            f"{host} can be reached from other machines; set server.tcp_token"
-            " or listen on 127.0.0.1"
-        )
+    host, port = safe_address(address, files.server.tcp_token)
+    leave_workspace()
     return run_http(load_service()(files, None), files, host, port)
 
 
