@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 SAMPLE = SAMPLES / "depot" / "parcels.py"
+# A slow laptop that fetches the model first.
 LOADING_S = 300.0
 READING_S = 1.0
 """Between opening the file and the first key: enough to find the line."""

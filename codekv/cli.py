@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
 """Name of each command and where it is; `--help` lists them in this order."""
 
 EXIT_FAILED = 1
+# The code that shells and click use for a wrong command line.
 EXIT_USAGE = 2
 
 

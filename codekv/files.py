@@ -22,6 +22,7 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY
 
 # A long ignore file has some hundred lines.
 MAX_IGNORE_BYTES = 64 << 10
+# Ignore files of large projects hold some hundred; each is tried on each path.
 MAX_PATTERNS = 1000
 # `**/name/**/*.o` has two, as the stars at its start say what holds without them.
 MAX_STARS = 2

@@ -23,7 +23,9 @@ _CLIENT_WAITS = {"neovim": 0.2}
 _NEW_NUMBERING = frozenset({"neovim"})
 """Clients that never had the old trigger kinds."""
 
+# Seconds: longer than an editor takes from a key to its question.
 _TYPED_JUST_NOW = 0.15
+# `InlineCompletionTriggerKind` of the protocol.
 _INVOKED, _AUTOMATIC = 1, 2
 
 

@@ -14,6 +14,7 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# UTF-8: bytes of the form 10xxxxxx go on with a character.
 _CONTINUATION_MASK, _CONTINUATION = 0xC0, 0x80
 
 

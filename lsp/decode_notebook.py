@@ -20,6 +20,7 @@ from lsp.notebooks import Cell
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# `NotebookCellKind.Code` of the protocol.
 _CODE = 2
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Seconds before a status line says that something is computed; less would flicker.
 SHOW_WORKING_S = 0.1
 _NOTHING = Completion(source=AnswerSource.NONE)
 

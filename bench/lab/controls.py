@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 # Bits of keys and values: unharmed, safe and harmful (`docs/compression.md`).
 FULL: Pair = (16, 16)
+# Bits of keys and values.
 FOUR: Pair = (4, 4)
+# As above.
 TWO: Pair = (2, 2)
 
 CONTROLLED: tuple[Pair, ...] = (TWO, FOUR)

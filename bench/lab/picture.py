@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # Pixels, as wide as a page's column; names of presets stand at the right of their dots.
 _WIDTH, _HEIGHT = 860, 480
+# Pixels of the plot's frame inside its canvas.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 830, 50, 420
 
 _DIVERGENCE = Scale(1e-5, 10.0, _BOTTOM, _TOP, log=True)

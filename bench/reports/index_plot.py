@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # Pixels: wide enough to be read in a page's column, with room for names at the right.
 WIDTH, HEIGHT = 560, 300
+# Pixels of the plot's frame inside its canvas.
 LEFT, RIGHT, TOP, BOTTOM = 50, 470, 30, 250
 
 STYLE = """

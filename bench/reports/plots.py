@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
 # Pixels: as wide as the page, with room for names at the left and axes below.
 WIDTH = 960
+# Pixels: the longest name of a row.
 LEFT = 190
+# Pixels: half of the last tick's number.
 RIGHT = 24
+# Pixels: a line of text and a gap.
 ROW = 30
+# Pixels: half a line of text.
 TOP = 14
+# Pixels: ticks and the axis's title.
 FOOT = 36
 
 GRADES = ("exact", "restored", "moved", "computed")

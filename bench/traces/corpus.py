@@ -57,7 +57,9 @@ PROJECT_MARKS = (
 )
 """What lies at the top of a repository or of an unpacked package."""
 
+# Bytes: smaller files give no context, larger ones are mostly generated.
 SMALLEST, LARGEST = 2_000, 120_000
+# Longer lines are data.
 LONGEST_LINE = 400
 
 _PYTHON_HEADER = re.compile(rb"[ \t]*(?:async[ \t]+)?def[ \t]+\w+")

@@ -115,6 +115,7 @@ def span(file: SourceFile, function: Function) -> tuple[int, int]:
     return file.lines[function.first].start, file.lines[function.last].end
 
 
+# Time to read the place that one has jumped to.
 ARRIVE_SECONDS = 6.0
 
 

@@ -19,7 +19,9 @@ from codekv.units import ChainKey, ContentKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+# 128 bits: two blocks by chance under one name would take 2^64 of them.
 KEY_BYTES = 16
+# A token id as a little-endian 32-bit number; vocabularies need 18 bits.
 TOKEN_BYTES = 4
 _CHAIN, _CONTENT = b"codekv-chain", b"codekv-content"  # at most 16 bytes each
 

@@ -23,7 +23,9 @@ from codekv.model.library.choice import AUTO, choose_here
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Twice what the default model keeps resident, so that an editor fits beside it.
 _NEED_MEMORY = 1.3 * 2**30
+# The default model's file, its download in pieces and the cache's first day.
 _NEED_DISK = 2.5e9
 
 State = Literal["good", "note", "bad"]

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from codekv.completion.api import Request
     from codekv.text.snapshot import Snapshot
 
+# Undo and redo reach a few steps back; older answers no longer fit the text.
 MAX_PER_DOCUMENT = 8
+# More than anybody edits in turn; an answer is a few hundred bytes.
 MAX_DOCUMENTS = 16
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from codekv.text.snapshot import Snapshot
     from codekv.tokens.tokenizer import Tokenizer
 
+# One slice of writing blocks, short enough to be cut off by a keystroke.
 FLUSH_MS = 20.0
 
 BLOCK_BUDGETS = 2

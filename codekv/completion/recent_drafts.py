@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+# Some 100 lines above: where the same words were most likely written before.
 CONTEXT_BYTES = 4096
 
 

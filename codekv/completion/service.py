@@ -48,6 +48,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+# Editors wait about a second for a server to end; the writing must fit in it.
 LAST_FLUSH_MS = 300.0
 
 _LOADING = "the model itself"

@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
     from codekv.monitor.history import History
 
+# The share of reused prompt tokens that typing in one file reaches and exceeds.
 HEALTHY_HIT_RATE = 0.85
+# Milliseconds for a stored block: a tenth of a decoding step.
 HEALTHY_LOAD_MS = 2.0
+# The share by which memory may move between two looks without evictions.
 HEALTHY_SWING = 0.10
+# Tokens: blocks cut smaller than this are mostly seams.
 SMALL_CHUNK = 64
+# Holds about 5,000 tokens of the default model: two or three files.
 SMALL_BUDGET_MB = 64
+# Equal tokens in a row: a ruled line or padding, and never code.
 LONG_RUN = 64
+# The upper end of what the product promises.
 LATENCY_BUDGET_MS = 300
+# A 95th percentile of fewer values is its maximum.
 MIN_SAMPLES = 20
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GRADES = ("exact", "restored", "moved", "computed")
+# More series than the product has; names from outside cannot fill memory.
 MAX_NAMES = 16
 OTHER = "other"
 

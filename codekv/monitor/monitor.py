@@ -12,6 +12,7 @@ from codekv.percentiles import percentile
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+# Requests: a few minutes of typing.
 DEFAULT_WINDOW = 256
 
 _COUNTERS = frozenset({"cancelled", "shown", "accepted", "partially_accepted"})

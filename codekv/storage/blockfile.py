@@ -25,15 +25,24 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89ckvb\r\n\x1a"
 VERSION = 1
+# A cache line, and what vector loads want.
 ALIGN = 64
+# Limits of a reader that trusts no file; the largest real block is far below each.
 MAX_HEADER = 1 << 20
+# Bytes: 16 bits for each of 18,000 tokens of a 7B model.
 MAX_DATA = 1 << 30
 MAX_FILE = ALIGN + MAX_HEADER + MAX_DATA
+# Twice the longest context that a prompt may have.
 MAX_TOKENS = 1 << 16
+# Keys and values of 128 layers in 32 planes each.
 MAX_PLANES = 1 << 13
+# A digest and the arithmetic's name take under 200 bytes.
 MAX_FINGERPRINT = 512
+# Names of codecs are words.
 MAX_CODEC = 64
+# One entry per token at most.
 MAX_ARRAY = 1 << 16
+# The header has under 20 keys, and tables a few hundred.
 MAX_MAP = 1 << 12
 
 PREAMBLE = struct.Struct("<8sHHIQII16s16s")

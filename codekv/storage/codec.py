@@ -29,8 +29,11 @@ from codekv.storage.layout import (
 if TYPE_CHECKING:
     from codekv.storage.presets import BitPolicy
 
+# As in the block file: twice the longest context.
 MAX_TOKENS = 1 << 16
+# A 70B model has 163,840 key and value channels.
 MAX_CHANNELS = 1 << 20
+# Sizes stay within 32-bit arithmetic of the kernels.
 MAX_ELEMENTS = 1 << 31
 _SMALLEST_SCALE = 2.0**-14  # below this, half precision loses digits
 _LARGEST_HALF = 65504.0

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from codekv.cache.key import BlockRef
     from codekv.units import ChainKey
 
+# Recency counts by the week on disk: people come back to a project on Mondays.
 _WEEK_S = 7 * 86400.0
+# Writing a block takes milliseconds; an older half file has lost its writer.
 _TEMP_LIFE_S = 3600.0
 _PAUSE_S = 60.0  # after a failed write
 _RESCAN_S = 5.0  # between looks at what other processes did

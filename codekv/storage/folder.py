@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{32})-(\d{1,6})-(\d{1,9})\.kv", re.ASCII)
 _TEMP_PREFIX = ".tmp-"
+# Nine digits in a file's name: 11 days of computing.
 _MAX_COST_MS = 10**9 - 1
 # Neither follow links nor wait for pipes; not every system has every flag.
 _SAFE = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, int, int], ...]
 """Per layer (num_kv_heads, key_dim, value_dim)."""
 
+# Bits of a value kept as float16, without codes or scales.
 HALF = 16
 
 

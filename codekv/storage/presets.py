@@ -26,6 +26,7 @@ NUM_SINKS = 4
 LAYOUT_VERSION = 1
 """Part of every fingerprint; raise it when the bytes written change their meaning."""
 
+# The bit widths for which there is a packing.
 WIDTHS = (2, 3, 4, 5, 6, 7, 8, 16)
 
 

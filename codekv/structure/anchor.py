@@ -27,6 +27,7 @@ from codekv.structure.lines import (
 if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
 
+# Lines looked at above the cursor; a longer construct has its anchor inside.
 _MAX_GROUP_LINES = 2000
 _UNFINISHED = (b"(", b"[", b"{", b",", b"\\")
 _TEXT = re.compile(rb"\S")

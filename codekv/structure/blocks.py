@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from codekv.structure.segment import Segment
 
+# Each block's first tokens are repaired when it moves: smaller ones gain little.
 MIN_TOKENS = 32
 
 Block = tuple[int, int]

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 OTHER = 0
 NAME = 1
+# The classes' numbers are part of the block format; 0 and 1 are other and name.
 INDENT = 2
+# As above.
 COMMENT = 3
 CLASS_NAMES = ("other", "name", "indent", "comment")
 

@@ -17,6 +17,7 @@ MAX_CHECK_MS = 60.0
 """Processor time for one look at a file with an answer in it: a fifth of the latency
 budget. Ordinary files take a millisecond or two."""
 
+# More errors than this decide nothing: the file does not parse.
 _ENOUGH = 1000
 
 

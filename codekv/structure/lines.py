@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from grammars.registry import LineRules
 
+# Python's own rule for comparing tabs with spaces.
 TAB_WIDTH = 8
+# Lines above a definition that may belong to it: decorators and comments.
 _MAX_LEAD_LINES = 40
+# Longer signatures than this are not looked for by lines alone.
 _MAX_HEADER_LINES = 20
+# One line in five may be a continuation with an indentation of its own.
 _AGREED = 0.8
 _CLOSERS = b")]}"
 

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from codekv.structure.parser import SyntaxTree
     from grammars.registry import Grammar
 
+# An outline is for orientation; whole classes stand in the prompt themselves.
 MAX_MEMBERS = 16
+# As above: about a tenth of a usual prompt.
 MAX_LINES = 12
+# Bytes: three lines of signature.
 MAX_HEADER = 240
+# Module, class, function, inner function.
 _MAX_DEPTH = 4
 _WORD = re.compile(rb"[A-Za-z_$][\w$]*")
 

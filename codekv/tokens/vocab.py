@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
+# More different half words than a day of typing has.
 _CACHED = 4096
 
 

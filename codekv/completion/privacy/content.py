@@ -33,9 +33,11 @@ _SECRET_NAME = re.compile(
     rb"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key)"
     rb"\w*[\"']?\]?\s*(?:\w*\s*:\s*\w+\s*=|:=|=>|[:=])\s*$"
 )
+# A secret's name stands on its line; longer names than this are prose.
 _NAME_SPACE = 80
 # Longer than any secret with its name.
 _AROUND = 400
+# Bits per character: words and paths lie below, base64 and hexadecimal keys above.
 _LEAST_ENTROPY = 3.7
 _SAMPLE_WORDS = (b"example", b"sample", b"changeme", b"xxxx", b"placeholder", b"dummy")
 
@@ -48,8 +50,11 @@ _GENERATED = re.compile(
     rb"|this (?:file|code) (?:is|was) (?:automatically |auto-?)?generated"
     rb"|do not edit (?:this file|by hand|manually))"
 )
+# Generators sign in the first comment, below a licence at the latest.
 _HEAD = 2048
+# Bytes per line: hand-written code stays under 60, minified code is one line.
 _MINIFIED_MEAN = 500
+# Shorter files may well be one long line that somebody wrote.
 _MINIFIED_SIZE = 4096
 
 

@@ -69,6 +69,7 @@ _PLAIN_LANGUAGES = frozenset(
     {"", "plaintext", "text", "dotenv", "ini", "properties", "conf", "shellscript"}
     | {"sh", "yaml", "toml", "config"}
 )
+# Markers stand near the top; reading more would cost more than a keystroke.
 _NUM_CONTENT_BYTES = 1 << 16
 
 

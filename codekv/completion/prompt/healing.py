@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Encoding
 
+# A half word and the indentation before it; each one costs a decoding step.
 MAX_HEALED_TOKENS = 3
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 MAX_TOKENS = 320
 """Tokens of other files in one prompt."""
 
+# Two files are what a person goes back and forth between.
 NUM_RECENT = 2
+# Some 15 lines: what one screen shows around the cursor.
 MAX_RECENT_BYTES = 600
 
 

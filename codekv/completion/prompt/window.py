@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from codekv.tokens.tokenizer import Encoding
 
 NOT_TOP_LEVEL = frozenset(b" \t\n)]}")
+# Tokens of the construct being typed; a longer one is cut as a prefix is.
 MAX_MIDDLE = 256
+# With fewer tokens the model does not know what it goes on with.
 LEAST_PREFIX = 32
 
 

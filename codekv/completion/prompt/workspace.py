@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from codekv.cooperative import Cooperative
     from codekv.structure.parser import SyntaxTree
 
+# A walk over more would take over a second on a cold disk.
 MAX_FILES = 4000
+# Larger sources are generated or data more often than not.
 MAX_BYTES = 256 << 10
 # Reading this many names takes about 20 ms, looking at each of them a second or two.
 MAX_NAMES = 20_000
+# Directory entries between two looks at whether somebody types: under 1 ms.
 SEEN_AT_ONCE = 64
 
 Stamp = tuple[int, int]

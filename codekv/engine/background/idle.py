@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from codekv.storage.blockstore import BlockStore
     from codekv.storage.tensors import KVTensors
 
+# Tokens of one idle prefill; its end is the longest wait of a keystroke.
 IDLE_CHUNK = 64
+# Larger chunks compute faster per token, used where nobody has typed for long.
 LONG_IDLE_CHUNK = 256
 LONG_PAUSE_S = 1.0
+# One slice of writing blocks: less than the 15 ms within which work must yield.
 FLUSH_MS = 10.0
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Longer contexts than three tokens repeat too rarely to add a match.
 MAX_ORDER = 3
 
 

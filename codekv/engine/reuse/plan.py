@@ -118,6 +118,7 @@ class Repair:
         return Repair(first, self.last // 4, names=False)
 
 
+# Full repair, half of it, none: the budget asks for no finer choice.
 MAX_REPAIR_LEVEL = 2
 
 REPAIR_LEVELS = range(MAX_REPAIR_LEVEL + 1)

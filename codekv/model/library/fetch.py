@@ -22,8 +22,11 @@ from codekv.model.library.store import disk_errors, sha256_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Bytes between two reports of progress: a few a second on a slow line.
 _CHUNK = 1 << 18
+# A line that gives nothing for so long is better asked anew.
 _TIMEOUT_S = 20.0
+# Tries in a row that bring nothing; any byte that arrives starts the count anew.
 _ATTEMPTS = 4
 
 NETWORK_ERRORS = (OSError, http.client.HTTPException, ValueError)

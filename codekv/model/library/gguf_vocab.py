@@ -11,6 +11,7 @@ from typing import Any
 
 from codekv.errors import ModelFormatError
 
+# Token types as the GGUF format numbers them.
 _NORMAL, _CONTROL, _USER, _UNUSED = 1, 3, 4, 5
 
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+"

@@ -22,6 +22,7 @@ PYPI = "https://pypi.org/simple/"
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 _LINK = re.compile(r'<a\s[^>]*href="([^"]+)"', re.IGNORECASE)
+# Bytes: a page with more links than any project has is refused.
 _MOST_BYTES = 32 << 20
 
 

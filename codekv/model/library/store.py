@@ -44,6 +44,7 @@ MANIFEST = "manifest.json"
 
 _PARTIAL = ".partial-"
 _NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+# File names hold 255 bytes; temporary suffixes need some of them.
 _LONGEST = 160
 _LIBRARIES = ("gguf", "numpy", "safetensors", "tokenizers", "torch")
 

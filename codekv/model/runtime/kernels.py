@@ -31,6 +31,7 @@ SAFE_BITS = 7
 _ROWS_AND_SHARES = ((1, 10.0), (4, 4.0), (256, 0.5))
 """What a keystroke's work is made of: (tokens in a step, weight of such a step)."""
 
+# Integer sums are exact; the scaling may differ in the last bits of float32.
 _TOLERANCE = 1e-5
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+# The limit of the safetensors format itself.
 MAX_HEADER_BYTES = 100_000_000
 _DTYPES = {
     "F32": torch.float32,

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+# SHA-256.
 _DIGEST_BYTES = 32
+# Owner only: what is read here is run.
 _MODE = 0o600
 
 

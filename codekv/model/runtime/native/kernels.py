@@ -39,6 +39,7 @@ number."""
 _OPERATIONS = ("norm", "round", "silu", "rotate", "attend", "merge", "work", "serve")
 _TOLERANCE = 2e-6
 """Of the largest result; float32 sums of a few hundred numbers."""
+# Two blocks of the widest format, so that a block's border is crossed.
 _CHECK_WIDTH = 512
 _CHECK_TOKENS = product.UNPACK_FROM + 1
 

@@ -43,6 +43,7 @@ COUNTERS = 16
     WAIT_ARGUMENT,
 ) = (8 * place for place in range(12))
 """The last six are set once; those between stand in cache lines of their own."""
+# Twelve counters, each alone on a cache line of eight words.
 STATE_WORDS = 12 * 8
 
 SPINS = 600

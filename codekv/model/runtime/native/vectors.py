@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
 _MAGIC = 12582912.0
 """1.5 * 2^23: added to a float32 it leaves the nearest integer in the last bits."""
+# 1.5 * 2^23 as bits: adding it rounds a float32 to a whole number.
 _MAGIC_BITS = 0x4B400000
 
+# exp(x) is 2^(x * log2 e).
 _LOG2_E = 1.44269504088896341
+# ln 2 in two parts (Cody and Waite), so that the rest keeps all its bits.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _EXP_TERMS = (
     1.9875691500e-4,
