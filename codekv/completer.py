@@ -15,6 +15,7 @@ from codekv.config import Config
 from codekv.errors import UsageError
 from codekv.text.snapshot import Snapshot
 from codekv.units import ByteOffset
+from grammars.registry import language_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,7 @@ class Completer:
         text: str,
         cursor: int | None = None,
         *,
-        language: str = "python",
+        language: str = "",
         name: str = "untitled",
         max_items: int = 1,
     ) -> Completion:
@@ -81,7 +82,7 @@ class Completer:
         Args:
             text: The whole document.
             cursor: Counted in characters.
-            language: As editors spell it: `python`, `typescriptreact`.
+            language: As editors spell it; if empty, told by the name.
             name: The document's path or any other name; decides about exclusion.
             max_items: At most this many different answers.
 
@@ -100,6 +101,7 @@ class Completer:
                 f"cursor {at} lies outside a text of {len(text)} characters"
             )
         version = next(self._versions)
+        language = language or language_id(name)
         snapshot = Snapshot.from_text(name, version, language, text)
         before = Snapshot.from_text(name, version, language, text[:at])
         offset = ByteOffset(len(before.data))
@@ -111,10 +113,16 @@ def complete(
     text: str,
     cursor: int | None = None,
     *,
-    language: str = "python",
+    language: str = "",
     config: Config | None = None,
 ) -> Completion:
     """Load the model, ask one question, give the model back; takes seconds.
+
+    Args:
+        text: The whole document.
+        cursor: Counted in characters; None means the end.
+        language: As editors spell it; if empty, guessed from the text.
+        config: The options; None means the defaults.
 
     Raises:
         CodekvError: See `Completer`.

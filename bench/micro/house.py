@@ -30,6 +30,9 @@ SHORTEST_WORD = 3
 """Language names shorter than this (`c`, `go`, `js`) are parts of other words too, so
 they count as whole texts alone and not as parts of names."""
 
+FORMATS = frozenset({"css", "html", "json", "markdown", "toml", "yaml"})
+"""Languages that are file formats too: a report in JSON names no language."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceModule:
@@ -101,11 +104,14 @@ def names_in_use_twice(modules: Iterable[SourceModule]) -> dict[str, list[str]]:
 
 def language_places(module: SourceModule) -> Iterator[str]:
     """Find texts that are a language's name, and names of which one is a part."""
-    known = frozenset(language_ids())
+    known = frozenset(language_ids()) - FORMATS
     long = frozenset(name for name in known if len(name) >= SHORTEST_WORD)
+    # The parts of an f-string are no names: f"c{number}" is not C.
+    joined = (node for node in ast.walk(module.tree) if isinstance(node, ast.JoinedStr))
+    parts = frozenset(id(part) for node in joined for part in node.values)
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            is_named = node.value in known
+            is_named = node.value in known and id(node) not in parts
         elif isinstance(node, ast.Name | ast.FunctionDef | ast.ClassDef):
             name = node.id if isinstance(node, ast.Name) else node.name
             is_named = not long.isdisjoint(name.lower().split("_"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from codekv.model.runtime.kernels import Product
 
 
-# Rows from which reading the weights is no longer what a product waits for.
+# From so many rows on, two vectorised reductions beat one over magnitudes.
 _MANY_ROWS = 32
 
 
