@@ -159,6 +159,7 @@ def _models(workspace: Path) -> Iterator[Diagnosis]:
         yield Diagnosis("good", "auto", f"{choice.name}: {choice.why}")
         configured = choice.name
     entry = find_entry(configured)
+    wanted = entry.name if entry else configured
     names = []
     root = store.models_dir()
     folders = sorted(root.glob("[!.]*")) if root.is_dir() else []
@@ -172,7 +173,8 @@ def _models(workspace: Path) -> Iterator[Diagnosis]:
             names.append(stored.name)
             detail = f"{stored.name}, {stored.num_bytes / 1e9:.1f} GB, {stored.family}"
             yield Diagnosis("good", "model", detail)
-    wanted = entry.name if entry else configured
+            if stored.name == wanted:
+                yield _runtime(stored.folder, settings.model)
     hub_name = configured.replace("/", "--")
     if wanted in names or hub_name in names or Path(wanted).expanduser().exists():
         return
@@ -182,6 +184,19 @@ def _models(workspace: Path) -> Iterator[Diagnosis]:
     yield Diagnosis(
         state, "model", f"{wanted}, which is configured, is not here", remedy
     )
+
+
+def _runtime(folder: Path, model: config.ModelConfig) -> Diagnosis:
+    """Which forward pass the configured model gets."""
+    try:
+        from codekv.model.runtime.loader import describe_runtime
+
+        detail = describe_runtime(folder, model)
+    except (ImportError, OSError, CodekvError) as error:
+        detail = f"cannot be told ({' '.join(str(error).split())})"
+        return Diagnosis("note", "runtime", detail)
+    # Behind a colon stands why it is not the native one.
+    return Diagnosis("note" if ":" in detail else "good", "runtime", detail)
 
 
 def _processor_name() -> str:

@@ -72,7 +72,7 @@ def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
     compute = choose_compute(config.compute, device)
     if config.runtime == "transformers" or (arch is None and config.runtime == "auto"):
         return _load_adapter(folder, config.name, compute, device)
-    if config.runtime == "native" and arch is not None:
+    if arch is not None and _wants_native(config.runtime, device, compute):
         native = _load_native(folder, config.name, arch)
         if native is not None:
             return native
@@ -82,6 +82,47 @@ def load_runtime(folder: Path, config: ModelConfig) -> Runtime:
             'to "auto"'
         )
     return _load_own(folder, config.name, arch, compute, device)
+
+
+def describe_runtime(folder: Path, config: ModelConfig) -> str:
+    """Say which forward pass `load_runtime` takes, and with which kernels.
+
+    Kernels are compiled and checked where no load has done it; nothing is converted.
+
+    Raises:
+        ModelFormatError: As by `load_runtime`.
+    """
+    arch = architecture.parse(architecture.read_config(folder))
+    device = choose_device(config.device)
+    compute = choose_compute(config.compute, device)
+    if config.runtime == "transformers" or arch is None:
+        return "transformers"
+    if not _wants_native(config.runtime, device, compute):
+        return f"own, {compute}"
+    try:
+        # llvmlite has no wheel for some systems.
+        from codekv.model.runtime.native.load import choose_kernels, open_source
+    except ImportError as error:
+        return f"own, {compute}: {error}"
+
+    def rows() -> tuple[WeightsFile, WeightsFile] | None:
+        weights = WeightsFile(half_weights(folder))
+        int8 = open_int8(folder, weights)
+        return None if int8 is None else (int8, weights)
+
+    source = open_source(folder, arch, rows)
+    if source is None:
+        return f"own, {compute}: its weights are not in a form for the native kernels"
+    kernels = choose_kernels(source, arch, data_dir() / "native")
+    if kernels is None:
+        return f"own, {compute}: no native kernels are right on this processor"
+    return f"native, {kernels.target.name} kernels"
+
+
+def _wants_native(runtime: str, device: str, compute: str) -> bool:
+    """Whether the native step is tried first; pure."""
+    is_usual = runtime == "auto" and (device, compute) == ("cpu", "int8")
+    return runtime == "native" or is_usual
 
 
 def _load_native(folder: Path, name: str, arch: Architecture) -> Runtime | None:

@@ -3,6 +3,6 @@
 Matrices: `formats` (how weights lie), `packing` (from a file's bytes), `matrices` (of a
 model). Code: `ir` (a writer of text), `dots` and `target` (what processors differ in),
 `tiles`, `product`, `vectors`, `operations`, `attention` (what is computed), `program`
-and `pool` (who computes it), `compiler`, `kernels` (chosen and checked). `layers` puts
-a step together, `decoder` is the `Runtime`, `load` makes one.
+and `pool` (who computes it), `compiler`, `kernels` and `checks` (chosen and checked).
+`layers` puts a step together, `decoder` is the `Runtime`, `load` makes one.
 """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codekv.model.runtime.native import compiler, operations, product, program
+from codekv.model.runtime.native.checks import operations_are_right
 from codekv.model.runtime.native.formats import BLOCK
 from codekv.model.runtime.native.ir import module
 from codekv.model.runtime.native.packing import Fields, pack
@@ -111,7 +112,8 @@ def choose(
             kernels = build(TARGETS[name], forms, shape, machine, folder)
         except RuntimeError:
             continue  # An LLVM that does not know the instructions.
-        if all(is_right(kernels, form) for form in forms):
+        products_are_right = all(is_right(kernels, form) for form in forms)
+        if products_are_right and operations_are_right(kernels, shape):
             return kernels
     return None
 

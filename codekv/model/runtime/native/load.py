@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from codekv.model.runtime.architecture import Architecture
     from codekv.model.runtime.interface import ModelSpec
+    from codekv.model.runtime.native.kernels import Kernels
     from codekv.model.runtime.native.matrices import Source
     from codekv.model.runtime.weights import WeightsFile
 
@@ -54,6 +55,17 @@ def open_source(
     return None if files is None else RowsSource(*files, arch)
 
 
+def choose_kernels(source: Source, arch: Architecture, objects: Path) -> Kernels | None:
+    """The kernels that a model gets on this processor; None if none are right here.
+
+    Args:
+        source: Its weights.
+        arch: Its sizes.
+        objects: Folder for compiled objects.
+    """
+    return native_kernels.choose(forms(source, arch), _shape(arch), objects)
+
+
 def load_native(
     source: Source,
     arch: Architecture,
@@ -69,12 +81,10 @@ def load_native(
         spec: Makes the spec from the name of the arithmetic and whether keys have a
             bias.
     """
-    shape = AttentionShape(
-        arch.num_heads, arch.num_kv_heads, arch.head_dim, arch.norm_eps
-    )
-    kernels = native_kernels.choose(forms(source, arch), shape, objects)
+    kernels = choose_kernels(source, arch, objects)
     if kernels is None:
         return None
+    shape = _shape(arch)
     num_threads = torch.get_num_threads()
     layers, head = pack_all(source, arch, kernels.target.lanes, num_threads)
     weights = Weights(
@@ -97,6 +107,12 @@ def load_native(
     made = spec(name, has_bias)
     return NativeDecoder(
         made, arch, source, program, pool, bias_LHD if has_bias else None
+    )
+
+
+def _shape(arch: Architecture) -> AttentionShape:
+    return AttentionShape(
+        arch.num_heads, arch.num_kv_heads, arch.head_dim, arch.norm_eps
     )
 
 

@@ -6,7 +6,7 @@ import torch
 from codekv.config import ModelConfig
 from codekv.model.library import store
 from codekv.model.runtime.attention_probe import AttentionMeter
-from codekv.model.runtime.loader import load_runtime
+from codekv.model.runtime.loader import describe_runtime, load_runtime
 from codekv.model.runtime.native.decoder import NativeDecoder
 from codekv.model.runtime.native.layers import MAX_TOKENS
 from codekv.testing.models import write_tiny_gguf
@@ -157,5 +157,24 @@ def test_without_a_compiler_the_torch_path_is_taken(pairs, tmp_path, monkeypatch
         if name.startswith("codekv.model.runtime.native"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
-    runtime = load_runtime(folder, ModelConfig(runtime="native"))
-    assert type(runtime).__name__ == "LlamaDecoder"
+    for config in (ModelConfig(), ModelConfig(runtime="native")):
+        assert type(load_runtime(folder, config)).__name__ == "LlamaDecoder"
+        assert describe_runtime(folder, config).startswith("own, int8: ")
+
+
+def test_the_native_step_is_what_auto_takes_on_a_processor(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = tmp_path / "tiny.gguf"
+    write_tiny_gguf(path)
+    folder = store.import_gguf(path, "tiny", "a test", None).folder
+    cpu = {"device": "cpu"}
+    for options, is_native in (
+        ({}, True),
+        ({"compute": "int8"}, True),
+        ({"runtime": "own"}, False),
+        ({"compute": "fp32"}, False),
+    ):
+        config = ModelConfig(**cpu, **options)
+        assert isinstance(load_runtime(folder, config), NativeDecoder) is is_native
+        told = describe_runtime(folder, config)
+        assert told.startswith("native, " if is_native else "own, "), told

@@ -3,7 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codekv.model.runtime.native import dots
+from codekv.model.runtime.native import attention, dots, operations, vectors
+from codekv.model.runtime.native import kernels as kernels_module
+from codekv.model.runtime.native.attention_shape import AttentionShape
+from codekv.model.runtime.native.checks import operations_are_right
 from codekv.model.runtime.native.formats import FORMATS
 from codekv.model.runtime.native.kernels import (
     build,
@@ -105,3 +108,34 @@ def test_a_wrong_kernel_is_noticed(objects, monkeypatch):
     form = FORMATS["Q5_0"]
     wrong = build(target_of("avx2"), [form], SHAPE, MACHINE, objects)
     assert not is_right(wrong, form)
+
+
+SHAPES = (SHAPE, AttentionShape(14, 2, 64, 1e-6), AttentionShape(9, 3, 128, 1e-5))
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_the_operations_between_products_are_right(kernels_of, objects, name):
+    assert operations_are_right(kernels_of(name), SHAPE)
+    for shape in SHAPES[1:]:
+        made = build(target_of(name), [FORMATS["Q4_0"]], shape, MACHINE, objects)
+        assert operations_are_right(made, shape)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (vectors, "_LN2_HIGH", 0.7),  # a wrong exponential: silu and attention
+        (operations, "X_WEIGHT", 3),  # a norm that multiplies by its own row
+        (attention, "RANGE", 128),  # ranges that leave positions out
+    ],
+)
+def test_a_wrong_operation_is_noticed(objects, monkeypatch, module, name, value):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, value)
+        made = build(target_of("portable"), [FORMATS["Q4_0"]], SHAPE, MACHINE, objects)
+    assert not operations_are_right(made, SHAPE)
+
+
+def test_kernels_that_are_wrong_are_not_taken(objects, monkeypatch):
+    monkeypatch.setattr(kernels_module, "operations_are_right", lambda *_: False)
+    assert kernels_module.choose([FORMATS["Q4_0"]], SHAPE, objects) is None
